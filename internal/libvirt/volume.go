@@ -92,6 +92,13 @@ var rawTypes = []string{
 	"iso", "none", "linux", "fat16", "fat32", "linux-swap", "linux-lvm", "linux-raid", "extended",
 }
 
+// HasFormat reports whether libvirt reports a volume like this one if it was created with that format: it reports no
+// format of a device, and of a partition this package reports only that the content is raw.
+func (v Volume) HasFormat(format string) bool {
+	return v.Format == format || v.Format == "" && format == "raw" ||
+		v.Format == "raw" && slices.Contains(rawTypes, format)
+}
+
 func parseVolume(document string) (*Volume, error) {
 	var volume struct {
 		Type       string `xml:"type,attr"`

@@ -12,8 +12,8 @@ import (
 )
 
 // TestAccProvider_leavesOtherObjects: a host that was silent when an object was created may have another one of its
-// name, and so may a host that is added to hosts later. The plan refuses to change it, and names the host. A destroy
-// leaves it and says so. Once it is gone, the host gets the resource's object.
+// name, and so may a host that is added to hosts later, or to the provider. The plan refuses to change it, and names
+// the host. A destroy leaves it and says so. Once it is gone, the host gets the resource's object.
 func TestAccProvider_leavesOtherObjects(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -50,12 +50,19 @@ virsh secret-list | grep 'ceph *NAME$' | grep -o '[-0-9a-f]\{36\}'
 true`)))
 	}
 	all := strings.Repeat(theirs+" ", 4)
+	definitions := func() string {
+		t.Helper()
+		return l.Run(t, "kvm2", "sh", "-ec", named.Replace(
+			"virsh pool-dumpxml NAME; virsh net-dumpxml NAME; virsh nwfilter-dumpxml NAME; virsh secret-dumpxml UUID"))
+	}
+	untouched := definitions()
 	blocks := func(hosts string) string {
 		return strings.NewReplacer("NAME", name, "HOSTS", hosts).Replace(`
 resource "virtfleet_storage_pool" "this" {
-  name   = "NAME"
-  type   = "dir"
-  target = { path = "/var/lib/libvirt/NAME" }
+  name       = "NAME"
+  type       = "dir"
+  target     = { path = "/var/lib/libvirt/NAME" }
+  on_destroy = "delete"
   HOSTS
 }
 resource "virtfleet_network" "this" {
@@ -104,6 +111,32 @@ resource "virtfleet_secret" "this" {
 	}
 	if is := uuids("kvm2"); strings.Join(strings.Fields(is), " ") != strings.TrimSpace(all) {
 		t.Errorf("after the destroy kvm2 has %s", is)
+	}
+	if is := uuids("kvm1"); is != "" {
+		t.Errorf("after the destroy kvm1 has %s", is)
+	}
+
+	// Without hosts, a resource is on each host that is added to the provider's.
+	tf.Config(t, acctest.OneHost(l)+blocks(""))
+	tf.Run(t, "apply")
+	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}, {Of: l.Host("kvm2")}}}.String()+
+		blocks(""))
+	out = strings.Join(strings.Fields(tf.Run(t, "plan")), " ")
+	if n := strings.Count(out, "apply fails on this host"); n != 4 {
+		t.Errorf("%d warnings about kvm2, want 4: %s", n, out)
+	}
+	out = strings.Join(strings.Fields(tf.Fail(t, "apply")), " ")
+	for _, noun := range []string{"storage pool", "network", "network filter", "secret"} {
+		if want := "Error: Unable to update " + noun + " "; !strings.Contains(out, want) {
+			t.Errorf("the apply doesn't say %q: %s", want, out)
+		}
+	}
+	out = strings.Join(strings.Fields(tf.Run(t, "destroy")), " ")
+	if n := strings.Count(out, "hasn't created it"); n != 4 {
+		t.Errorf("%d warnings about what stays, want 4: %s", n, out)
+	}
+	if is := definitions(); is != untouched {
+		t.Errorf("kvm2 has %s, want %s", is, untouched)
 	}
 	if is := uuids("kvm1"); is != "" {
 		t.Errorf("after the destroy kvm1 has %s", is)

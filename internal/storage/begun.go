@@ -63,7 +63,7 @@ func (b begun) matches(v libvirt.Volume) bool {
 		v = v.UsedAs(b.Format)
 	}
 	return (roundedUp(b.Bytes, v.CapacityBytes) || roundedUp(b.SourceBytes, v.CapacityBytes)) &&
-		v.Encrypted == b.Encrypted && (b.Encrypted || v.Format == b.Format) &&
+		v.Encrypted == b.Encrypted && (b.Encrypted || v.HasFormat(b.Format)) &&
 		(!b.Empty || v.AllocationBytes <= emptyBytes)
 }
 

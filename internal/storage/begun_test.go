@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -49,7 +51,17 @@ func TestBegun_matches(t *testing.T) {
 			disk: clone, source: seed,
 			is: libvirt.Volume{Type: "file", Format: "qcow2", CapacityBytes: 1 << 19, PhysicalBytes: 1 << 30},
 		},
-		"a smaller raw file": {disk: clone, source: seed, is: libvirt.Volume{Format: "raw", CapacityBytes: 1 << 19}},
+		// libvirt reports no format of it.
+		"a logical volume": {
+			disk: Disk{Format: "raw", Bytes: 1 << 30, Preallocation: PreallocationFull}, want: true,
+			is: libvirt.Volume{Type: "block", CapacityBytes: 1 << 30, AllocationBytes: 1 << 30},
+		},
+		"a partition of a type": {
+			disk: Disk{Format: "linux", Bytes: 1 << 30, Preallocation: PreallocationFull}, want: true,
+			is: libvirt.Volume{Type: "block", Format: "raw", CapacityBytes: 1 << 30, AllocationBytes: 1 << 30},
+		},
+		"no format, and not raw": {disk: thin, is: with(func(v *libvirt.Volume) { v.Format = "" })},
+		"a smaller raw file":     {disk: clone, source: seed, is: libvirt.Volume{Format: "raw", CapacityBytes: 1 << 19}},
 	} {
 		if got := newBegun(c.disk, c.source).matches(c.is); got != c.want {
 			t.Errorf("%s: %t", name, got)
@@ -65,6 +77,29 @@ func TestBegun_matches(t *testing.T) {
 		// A creation that takes longer than that ends when its run gives up.
 		if b.GivenUp = time.Now(); !b.isRecent() {
 			t.Errorf("a record from a time that is %s, and that was renewed, doesn't count", name)
+		}
+	}
+}
+
+// TestLeavesVolume: the record of a volume that libvirt has created stays if a later step fails, whatever the reason:
+// also if its pool was stopped meanwhile.
+func TestLeavesVolume(t *testing.T) {
+	t.Parallel()
+	refused := fmt.Errorf("the pool: %w", libvirt.ErrPoolInactive)
+	for name, c := range map[string]struct {
+		created bool
+		err     error
+		want    bool
+	}{
+		"whole":                   {created: true},
+		"refused":                 {err: refused},
+		"there already":           {err: libvirt.ErrExists},
+		"broken off":              {err: libvirt.ErrUnreachable, want: true},
+		"the pool was stopped":    {created: true, err: errors.Join(refused, refused), want: true},
+		"a later step broken off": {created: true, err: libvirt.ErrUnreachable, want: true},
+	} {
+		if got := leavesVolume(c.created, c.err); got != c.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

@@ -113,6 +113,12 @@ func readVolumes(ctx context.Context, h *libvirt.Host, pool *libvirt.StoragePool
 	return h.PoolVolumes(ctx, pool.Name)
 }
 
+// hasFiles reports whether what a host's pool is based on is a directory.
+func hasFiles(is *libvirt.StoragePool) bool {
+	p, err := ReadPool(is.XML)
+	return err == nil && p.kind().files
+}
+
 func inUseBy(consequence string, users []string) error {
 	if len(users) == 0 {
 		return nil
@@ -138,7 +144,11 @@ func (s *Storage) RemovePool(
 			err = h.Conn.StopStoragePool(ctx, name)
 		}
 		if err == nil && withData != nil {
-			if err = h.Conn.DeleteStoragePool(ctx, name); err != nil {
+			err = h.Conn.DeleteStoragePool(ctx, name)
+			if errors.Is(err, libvirt.ErrNoFile) && hasFiles(is) {
+				err = nil // Its directory is gone: another host that shares it has removed it.
+			}
+			if err != nil {
 				// The pool was not removed, so restore its state.
 				after, cancel := hostset.CleanupContext(ctx)
 				defer cancel()

@@ -185,27 +185,35 @@ func (s *Storage) createInRoom(
 	ctx context.Context, h *libvirt.Host, d Disk, v libvirt.NewVolume, source *libvirt.Volume,
 ) (made *libvirt.Volume, mayBeLeft bool, err error) {
 	err = s.taking(ctx, h.Name(), d.Pool, Demand{Now: d.need(source), Growth: d.Bytes}, func(ctx context.Context) error {
-		made, err = s.createAndFinish(ctx, h, d, v)
-		// libvirt says ErrOperationInvalid about a file that the pool doesn't know.
-		mayBeLeft = err != nil && !errors.Is(err, libvirt.ErrExists) && !errors.Is(err, libvirt.ErrOperationInvalid)
+		var created bool
+		made, created, err = s.createAndFinish(ctx, h, d, v)
+		mayBeLeft = leavesVolume(created, err)
 		return err
 	})
 	return made, mayBeLeft, err
 }
 
+// leavesVolume reports whether a creation with that error may have left a part of the volume. created says that libvirt
+// created it: then the error is of a later step, for example because the pool was stopped meanwhile.
+func leavesVolume(created bool, err error) bool {
+	// libvirt says ErrOperationInvalid about a file that the pool doesn't know.
+	refused := errors.Is(err, libvirt.ErrExists) || errors.Is(err, libvirt.ErrOperationInvalid)
+	return err != nil && (created || !refused)
+}
+
 func (s *Storage) createAndFinish(
 	ctx context.Context, h *libvirt.Host, d Disk, v libvirt.NewVolume,
-) (*libvirt.Volume, error) {
+) (made *libvirt.Volume, created bool, err error) {
 	if err := h.CreateVolume(ctx, v); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	made, err := s.finishVolume(ctx, h, d)
+	made, err = s.finishVolume(ctx, h, d)
 	if err != nil {
 		cleaning, cancel := hostset.CleanupContext(ctx)
 		defer cancel()
-		return nil, errors.Join(err, h.DeleteVolume(cleaning, d.Pool, d.Name))
+		return nil, true, errors.Join(err, h.DeleteVolume(cleaning, d.Pool, d.Name))
 	}
-	return made, nil
+	return made, true, nil
 }
 
 // finishVolume writes the content that libvirt doesn't write, and resizes a clone to the requested size: libvirt

@@ -69,12 +69,11 @@ func (r *imageResource) ModifyPlan(
 		resp.Diagnostics.Append(r.checkRemoval(ctx, known, &state)...)
 	}
 	if hosts.IsNull() {
-		// These are the hosts that had the pool at the last read, or those where the pool is planned.
-		names := value.Keys(value.StringMap(state.HostStates))
-		if with, ok := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString()); ok {
-			names = with
-		}
-		targets = targets.Named(names...)
+		// These are the hosts that had the pool at the last read and keep it, and those where it is planned. Other pools of
+		// that name may be on hosts without being planned.
+		had := value.Keys(value.StringMap(state.HostStates))
+		planned, _ := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString())
+		targets = targets.Named(append(r.Data.Planned.KeepingPool(state.Pool.ValueString(), had), planned...)...)
 	}
 	set := func(name string, v any) {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(name), v)...)

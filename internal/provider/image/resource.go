@@ -197,7 +197,9 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	if len(failed) == 0 {
 		asked, _ = onhosts.Known(r.Data, plan.Hosts, plan.HostStates)
 	}
-	plan.Superseded = r.removeOld(ctx, known, asked, &plan, old, &resp.Diagnostics)
+	if plan.Superseded.IsUnknown() { // Otherwise the plan says that they stay, even if they can be removed by now.
+		plan.Superseded = r.removeOld(ctx, known, asked, &plan, old, &resp.Diagnostics)
+	}
 	if len(failed) > 0 {
 		// The hosts still have the old copies. Some have the new one: if its content isn't declared again, it is removed.
 		state.HostStates, state.Superseded = plan.HostStates, plan.Superseded

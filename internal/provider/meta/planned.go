@@ -25,6 +25,8 @@ type Planned struct {
 	changes map[string]map[string]PoolChange
 	// volumes are the ids of volumes and images. replaced are those of existing images in whose place others are made.
 	volumes, replaced map[string]bool
+	// leaving are the hosts from which a storage pool is removed, by its name.
+	leaving map[string][]string
 	// somewhere are the names of the pools whose hosts aren't known yet.
 	somewhere map[string]bool
 }
@@ -53,6 +55,23 @@ func (p *Planned) PlanPool(pool storage.Pool, hosts []string) {
 	defer p.mu.Unlock()
 	p.pools = planOn(p.pools, pool.Name, pool, hosts)
 	p.planAt(status.StoragePool, pool.Name, pool.Directory(), hosts)
+}
+
+// PlanPoolLeaving records hosts from which a storage pool is removed.
+func (p *Planned) PlanPoolLeaving(name string, hosts []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.leaving == nil {
+		p.leaving = map[string][]string{}
+	}
+	p.leaving[name] = append(p.leaving[name], hosts...)
+}
+
+// KeepingPool returns those of the hosts that have a storage pool now from which it isn't removed.
+func (p *Planned) KeepingPool(name string, hosts []string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(hosts, func(host string) bool { return slices.Contains(p.leaving[name], host) })
 }
 
 // PoolChange is a change of a host's storage pool that leaves the pool's volumes behind.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
@@ -58,6 +59,12 @@ type Change struct {
 // that another run is creating is waited for.
 func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, diag.Diagnostics) {
 	none := types.MapNull(types.StringType)
+	if len(targets) == 0 {
+		err := fmt.Errorf("%w: all hosts that it is to be on are fenced", libvirt.ErrOperationInvalid)
+		remedy := "Set hosts to hosts that aren't fenced, or remove the resource until one of its hosts is back."
+		f := tfdiag.Failure{Verb: "create", Noun: c.Noun, Err: err, Remedy: remedy}
+		return none, diag.Diagnostics{f.AttributeError(path.Root(HostsName))}
+	}
 	begun, failed, unlock := c.join(ctx, targets, uuid.NewString())
 	defer unlock()
 	if len(failed) < len(targets) && !anyIs(failed, libvirt.ErrExists) {

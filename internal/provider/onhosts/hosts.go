@@ -48,13 +48,18 @@ func Undecided(hosts types.Set) bool {
 }
 
 // Targets returns the hosts that a resource is to be on: those in hosts, or every configured host if hosts is null or
-// undecided. A name that isn't configured is an error. Fenced hosts are left out.
-func Targets(data *meta.Data, hosts types.Set) (hostset.Set, diag.Diagnostics) {
+// undecided. A name that isn't configured is an error. Fenced hosts are left out, with a warning if no other is left.
+func Targets(data *meta.Data, hosts types.Set) (targets hostset.Set, diags diag.Diagnostics) {
 	all := data.Fleet.Connections()
+	defer func() {
+		if len(targets) == 0 && len(all) > 0 && !diags.HasError() {
+			diags.AddAttributeWarning(path.Root(HostsName), "All hosts are fenced", "Each host that the resource is to be on "+
+				"has fenced = true in the provider's hosts, so the resource is on no host until that changes.")
+		}
+	}()
 	if hosts.IsNull() || hosts.IsUnknown() {
 		return all.Present(), nil
 	}
-	var diags diag.Diagnostics
 	names := namesIn(hosts)
 	for _, name := range names {
 		if _, ok := all.Host(name); !ok {

@@ -31,22 +31,26 @@ func having(last types.Map) (names []string) {
 }
 
 // Own leaves out the objects of hosts that had none by last, the host_states in the state, if they have another UUID
-// than those of the other hosts: a host that didn't answer when the resource was created may have another object of the
-// name. uuids are those that the state records, if it does.
+// than those of the other hosts: a host that didn't answer when the resource was created, or that was configured later,
+// may have another object of the name. uuids are those that the state records, if it does. Own leaves out nothing while
+// last is null, which it is during an import.
 func Own[T any](
 	answers []hostset.Answer[T], last types.Map, uuid func(T) string, uuids ...string,
 ) []hostset.Answer[T] {
-	states := value.StringMap(last)
+	if last.IsNull() {
+		return answers
+	}
+	had := having(last)
 	if len(uuids) == 0 {
 		for _, a := range hostset.Found(answers) {
-			if states[a.Host] != Missing {
+			if slices.Contains(had, a.Host) {
 				uuids = append(uuids, uuid(*a.Value))
 			}
 		}
 	}
 	own := slices.Clone(answers)
 	for i, a := range own {
-		if a.Value != nil && states[a.Host] == Missing && !slices.Contains(uuids, uuid(*a.Value)) {
+		if a.Value != nil && !slices.Contains(had, a.Host) && !slices.Contains(uuids, uuid(*a.Value)) {
 			own[i].Value = nil
 		}
 	}

@@ -67,6 +67,10 @@ func (r *poolResource) ModifyPlan(
 		r.planChanges(ctx, pool, &state)
 	}
 	replaced := !plan.Name.Equal(state.Name) || !plan.Type.Equal(state.Type)
+	if plan.Name.Equal(state.Name) && !onhosts.Undecided(plan.Hosts) {
+		leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
+		r.Data.Planned.PlanPoolLeaving(pool.Name, leaving.Names())
+	}
 	if replaced {
 		resp.Diagnostics.Append(r.refuseRemoval(ctx, &state, req.Private)...)
 	}
@@ -114,7 +118,8 @@ func (r *poolResource) refuseRemoval(
 	origin, more := originOf(ctx, private)
 	diags.Append(more...)
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	for _, a := range hostset.Found(storage.PoolOn(ctx, hosts, pool.Name)) {
+	own := onhosts.Own(storage.PoolOn(ctx, hosts, pool.Name), state.HostStates, uuidOf, origin.UUIDs...)
+	for _, a := range hostset.Found(own) {
 		if err := origin.Check(a.Host, a.Value.UUID, a.Value.Pool); err != nil {
 			diags.Append(tfdiag.Failure{Verb: "delete", Noun: state.noun(), Host: a.Host, Err: err}.Error())
 		}

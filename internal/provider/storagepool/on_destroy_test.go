@@ -1,7 +1,11 @@
 package storagepool_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,7 +15,7 @@ import (
 
 // TestAccStoragePool_onDestroyDelete: the empty directory of a pool goes with it. A directory with a file isn't
 // removed: its pool is active again after the destroy has failed. The plan that would destroy a disk's partition table
-// fails.
+// fails. A directory that hosts share goes with all their pools.
 func TestAccStoragePool_onDestroyDelete(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -82,5 +86,29 @@ resource "virtfleet_storage_pool" "disk" {
 	}
 	if table := l.Run(t, "kvm1", "blkid", "--probe", device); !strings.Contains(table, `PTTYPE="gpt"`) {
 		t.Errorf("on %s there is %q", device, table)
+	}
+
+	shared := filepath.Join(t.TempDir(), "shared")
+	tf.Config(t, acctest.Config(l)+fmt.Sprintf(`
+resource "virtfleet_storage_pool" "shared" {
+  name       = "%s-shared"
+  type       = "dir"
+  shared     = true
+  target     = { path = %q }
+  on_destroy = "delete"
+}
+`, name, shared))
+	tf.Run(t, "apply")
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	tf.Run(t, "destroy")
+	if _, err := os.Stat(shared); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the shared directory: %v", err)
+	}
+	for _, host := range []string{"kvm1", "kvm2"} {
+		if left := l.Virsh(t, host, "pool-list", "--all", "--name"); strings.Contains(left, name) {
+			t.Errorf("%s has %s", host, left)
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // TestAccVolume_onDevice: libvirt can't grow a volume that is a device, which the plan says. What it says to do by hand
-// brings the larger disk to the running guest.
+// brings the larger disk to the running guest. The type that a partition was declared with stays.
 func TestAccVolume_onDevice(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -31,9 +31,10 @@ resource "virtfleet_storage_pool" "this" {
 }
 
 resource "virtfleet_volume" "this" {
-  name = %[3]q
-  pool = virtfleet_storage_pool.this.name
-  size = %[4]q
+  name   = %[3]q
+  pool   = virtfleet_storage_pool.this.name
+  size   = %[4]q
+  format = "linux"
 }
 `, name, device, partition, size))
 	}
@@ -61,6 +62,9 @@ echo Yes | parted ---pretend-input-tty $1 unit B resizepart 1 $((start + $2 - 1)
 	}
 	config("8Mi")
 	tf.Run(t, "apply")
+	if is, tainted := tf.State(t, address); tainted || is["format"] != "linux" {
+		t.Errorf("the format is %v; tainted: %t", is["format"], tainted)
+	}
 	l.Define(t, "kvm1", fmt.Sprintf("<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory>"+
 		"<os><type>hvm</type></os><devices><disk type='block'><driver name='qemu' type='raw'/><source dev='%s'/>"+
 		"<target dev='vdb' bus='virtio'/></disk></devices></domain>", name, at))

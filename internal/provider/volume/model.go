@@ -72,7 +72,8 @@ func (m *model) setFromVolume(host string, v libvirt.Volume, imported bool, roun
 	}
 	// What libvirt finds in a raw volume is what its guest has written there: a medium, an image in its first blocks.
 	known := !m.Format.IsNull() && !m.Format.IsUnknown()
-	if !known || v.Format != "" && m.Encryption == nil && m.Format.ValueString() != "raw" {
+	same := v.Format == "" || v.HasFormat(m.Format.ValueString())
+	if !known || !same && m.Encryption == nil && m.Format.ValueString() != "raw" {
 		m.Format = types.StringValue(v.Format)
 	}
 	// An overlay has all the data once it is based on nothing any more, as after a move with copy_storage = "full".

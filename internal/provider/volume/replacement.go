@@ -136,8 +136,9 @@ func replacements(planned, is map[string]tftypes.Value, as *importedAs) (names, 
 			want, was = orDefault(want, usual), orDefault(was, usual)
 		}
 		secret := name == "encryption" && want.IsKnown() && want.IsNull() == was.IsNull() // Its data don't depend on that.
+		raw := name == "format" && isRaw(want) && isRaw(was)
 		switch {
-		case secret, want.Equal(was), as != nil && as.isDescribed(name, planned, is):
+		case secret, raw, want.Equal(was), as != nil && as.isDescribed(name, planned, is):
 		case !want.IsKnown(), !want.IsFullyKnown() && !was.IsNull():
 			unknown = append(unknown, name)
 		default:
@@ -236,6 +237,12 @@ func (m *model) checkDescription(names []string, is map[string]tftypes.Value) (d
 				"%[2]s. To create it again, run \"terraform taint\" for it and apply.", m.noun(), name))
 	}
 	return diags
+}
+
+// isRaw reports whether a format says that the content is raw: libvirt reports none of a logical volume.
+func isRaw(format tftypes.Value) bool {
+	text := textOf(format)
+	return text.Equal(types.StringValue("")) || text.Equal(types.StringValue("raw"))
 }
 
 // textOf returns a text, null and unknown included.

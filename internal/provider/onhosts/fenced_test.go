@@ -1,0 +1,46 @@
+package onhosts
+
+import (
+	"context"
+	"testing"
+
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+)
+
+// TestCreate_allFenced: a resource whose hosts are all fenced isn't created, which the plan says.
+func TestCreate_allFenced(t *testing.T) {
+	t.Parallel()
+	f, err := fleet.New(fleet.Config{Owner: "test", Hosts: map[string]fleet.HostConfig{
+		"kvm1": {URI: fleettest.BuiltInURI(t), Fenced: true}, "kvm2": {URI: fleettest.BuiltInURI(t)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	data := &meta.Data{Fleet: f}
+	for _, c := range []struct {
+		hosts types.Set
+		fails bool
+	}{{newHosts([]string{"kvm1"}), true}, {newHosts([]string{"kvm1", "kvm2"}), false}, {newHosts(nil), false}} {
+		targets, said := Targets(data, c.hosts)
+		if said.HasError() || (said.WarningsCount() > 0) != c.fails {
+			t.Errorf("%s: the plan says %v", c.hosts, said)
+		}
+		if !c.fails {
+			continue
+		}
+		nothing := Each(func(context.Context, *libvirt.Host) error { return nil })
+		states, said := Change{
+			Data: data, Noun: "network", TypeName: "virtfleet_network", Remove: nothing,
+			New: func(string) Do { return nothing },
+		}.Create(t.Context(), targets)
+		if !said.HasError() || !states.IsNull() {
+			t.Errorf("%s: the apply says %v; the states are %s", c.hosts, said, states)
+		}
+	}
+}
