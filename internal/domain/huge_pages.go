@@ -256,17 +256,16 @@ func (d *Definition) checkPages(want Spec, before *Definition) error {
 	case !ofCells && !cells:
 		return nil
 	}
-	memory := d.memoryOfCells(0)
+	there := ParseTable(numaCells.read(d.root()))
 	for _, key := range sortedKeys(ParseTexts(sizes)) {
-		cell, _ := number(key)
-		if _, there := memory[cell]; !there {
+		if there[key] == nil { // Of a guest without cells, libvirt takes the pages of cell 0 for those of all memory.
 			return Problem{cellPages, noCell(key)}
 		}
 	}
 	return nil
 }
 
-func noCell(key string) string { return "The guest has no NUMA cell " + key + "." }
+func noCell(key string) string { return "cpu.numa has no cell " + key + "." }
 
 // pagesIn returns the page of all memory, nil if there is none, and the pages of single NUMA cells.
 func pagesIn(root *etree.Element) (all *etree.Element, ofCells []*etree.Element) {

@@ -3,6 +3,8 @@ package domain
 import (
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestHugePages_ofCells: the sizes of all memory and of single cells are changed independently of each other, and
@@ -43,9 +45,9 @@ func TestHugePages_ofCells(t *testing.T) {
 		"of the default, and a cell": {
 			first, Values{hugePages: hugeDefault}, "", hugePages + ": Single NUMA cells have huge pages.",
 		},
-		"of a cell that isn't there": {all, Values{cellPages: "3=2Mi\n"}, "", cellPages + ": The guest has no NUMA cell 3."},
+		"of a cell that isn't there": {all, Values{cellPages: "3=2Mi\n"}, "", cellPages + ": cpu.numa has no cell 3."},
 		"of a cell that goes": {
-			second, Values{cpuNUMA: "0.cpus=0\n0.memory=3221225472\n"}, "", cellPages + ": The guest has no NUMA cell 1.",
+			second, Values{cpuNUMA: "0.cpus=0\n0.memory=3221225472\n"}, "", cellPages + ": cpu.numa has no cell 1.",
 		},
 	} {
 		d := parse(t, `<domain><name>n</name><memory unit="GiB">3</memory>`+backing(tt.pages)+`<vcpu>1</vcpu><cpu><numa>
@@ -69,6 +71,40 @@ func TestHugePages_ofCells(t *testing.T) {
 			if got := d.Spec().Values[path]; got != value {
 				t.Errorf("%s: %s is %q, and was declared as %q", name, path, got, value)
 			}
+		}
+	}
+}
+
+// TestHugePages_withoutCells: libvirt takes the pages of cell 0 for those of all memory, so that each plan would show them.
+func TestHugePages_withoutCells(t *testing.T) {
+	t.Parallel()
+	want := Spec{
+		Name: "n", Type: "kvm", CPU: CPU{VCPUs: new(1)}, Memory: sizeOf(64), Values: Values{cellPages: "0=2Mi\n"},
+	}
+	if _, err := New(want, testUUID); err == nil || !strings.Contains(err.Error(), "cpu.numa has no cell 0.") {
+		t.Errorf("%v", err)
+	}
+	want.Memory.MaxSize = new(uint64(1 << 30)) // Such a VM has a cell.
+	if _, err := New(want, testUUID); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHugePages_keptValues: pages and cells that a change leaves alone count with those that it declares.
+func TestHugePages_keptValues(t *testing.T) {
+	t.Parallel()
+	have := Values{cpuNUMA: twoCells, hugePages: "2Mi", cellPages: "0=1Gi\n"}
+	for name, tt := range map[string]struct {
+		want Values
+		uses map[uint64]uint64
+	}{
+		"other pages":   {Values{"memory.locked": "yes"}, map[uint64]uint64{}},
+		"of a cell":     {Values{cellPages: "1=16Mi\n"}, map[uint64]uint64{2 * mib: 512 * mib, 16 * mib: 512 * mib}},
+		"of no cell":    {Values{cellPages: "", hugePages: "16Mi"}, map[uint64]uint64{16 * mib: 1024 * mib}},
+		"of the others": {Values{hugePages: "16Mi"}, map[uint64]uint64{1 << 30: 512 * mib, 16 * mib: 512 * mib}},
+	} {
+		if diff := cmp.Diff(tt.uses, Spec{Values: tt.want}.WithPagesOf(have).HostUse().Pages); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }

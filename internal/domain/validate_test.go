@@ -59,7 +59,7 @@ func TestValidate(t *testing.T) {
 		}, cellPages, "the memory of cell 1 of 512Mi"},
 		{"pages of no cell", func(s *Spec) {
 			s.Values = Values{cpuNUMA: "0.cpus=0-7\n0.memory=1073741824\n", cellPages: "1=2Mi\n"}
-		}, cellPages, "no NUMA cell 1"},
+		}, cellPages, "cpu.numa has no cell 1."},
 		{"pages of a cell without a number", func(s *Spec) { s.Values = Values{cellPages: "a=2Mi\n"} }, cellPages,
 			"isn't the number of a cell"},
 		{"no size of a page", hugePagesOf("3Mi"), "memory.huge_pages", "isn't the size of a page"},
