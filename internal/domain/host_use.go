@@ -131,8 +131,8 @@ func (u HostUse) WithMetadata(m Metadata) HostUse {
 }
 
 // HostUse returns what a VM with this definition uses of its host. That includes what only the definition says: the
-// NUMA cells of memory that was plugged in, NVMe disks, and USB devices by address. For a running VM it includes the address that libvirt
-// chose for its vsock device. s is the Spec of the definition.
+// NUMA cells of memory that was plugged in, NVMe disks, and USB devices by address. For a running VM it includes the
+// address that libvirt chose for its vsock device. s is the Spec of the definition.
 func (d *Definition) HostUse(s Spec) HostUse {
 	u := s.HostUse()
 	u.Pages = d.pages(s)
@@ -192,9 +192,8 @@ func (u HostUse) Empty() bool {
 // Without returns what the VM needs in addition to what have already includes. Of a network to which more interfaces
 // are connected than before, or which has to guarantee more, everything is returned.
 func (u HostUse) Without(have HostUse) HostUse {
-	more := HostUse{
-		Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages), CellPages: u.CellPages, Nodes: u.Nodes, Dedicated: u.Dedicated,
-	}
+	more := HostUse{Alone: maps.Clone(u.Alone), Nodes: u.Nodes, Dedicated: u.Dedicated}
+	more.Pages, more.CellPages = maps.Clone(u.Pages), u.CellPages
 	if u.Dedicated && !have.Dedicated {
 		have.CPUs = nil
 	}

@@ -108,6 +108,15 @@ func (f Values) pagesOfCell(cell int) (size uint64, path string) {
 	return size, map[bool]string{true: hugePages}[ok]
 }
 
+// PagesPath returns the attribute that asks for huge pages: that for all memory, or that for single cells if only this
+// one does.
+func (f Values) PagesPath() string {
+	if _, path := (Values{hugePages: f[hugePages]}).pagesOfCell(0); path == "" && f[cellPages] != "" {
+		return cellPages
+	}
+	return hugePages
+}
+
 // pageSizes returns the sizes of the huge pages that the values ask for, each with the attribute that does.
 func (f Values) pageSizes() map[uint64]string {
 	sizes := map[uint64]string{}
@@ -138,7 +147,12 @@ func (f Values) pagesOf(memory map[int]uint64) map[uint64]uint64 {
 }
 
 // pages returns how many bytes of the VM's memory are huge pages, by page size, which may be DefaultPages.
-func (s Spec) pages() map[uint64]uint64 { return s.Values.pagesOf(s.memoryOfCells()) }
+func (s Spec) pages() map[uint64]uint64 {
+	if s.Values[cellPages] == "" {
+		return s.Values.pagesOf(map[int]uint64{0: s.UsableMemory()})
+	}
+	return s.Values.pagesOf(s.memoryOfCells())
+}
 
 // pages is that of Spec, where memory that was plugged in counts in its NUMA cell. s is the Spec of the definition.
 func (d *Definition) pages(s Spec) map[uint64]uint64 {
@@ -241,8 +255,8 @@ func validatePages(s Spec, c *checker) {
 	}
 }
 
-// checkPages checks that a change leaves a NUMA cell for each page, and keeps the pages that nothing is declared for: if
-// libvirt has pages of the default size, it has no others. before is the definition before the change.
+// checkPages checks that a change leaves a NUMA cell for each page, and keeps the pages that nothing is declared for: a
+// VM with pages of the default size has no others. before is the definition before the change.
 func (d *Definition) checkPages(want Spec, before *Definition) error {
 	_, all := want.Values[hugePages]
 	_, ofCells := want.Values[cellPages]

@@ -75,7 +75,8 @@ func TestHugePages_ofCells(t *testing.T) {
 	}
 }
 
-// TestHugePages_withoutCells: libvirt takes the pages of cell 0 for those of all memory, so that each plan would show them.
+// TestHugePages_withoutCells: libvirt takes the pages of cell 0 for those of all memory. Each plan would show the
+// difference.
 func TestHugePages_withoutCells(t *testing.T) {
 	t.Parallel()
 	want := Spec{
@@ -103,7 +104,7 @@ func TestHugePages_keptValues(t *testing.T) {
 		"of no cell":    {Values{cellPages: "", hugePages: "16Mi"}, map[uint64]uint64{16 * mib: 1024 * mib}},
 		"of the others": {Values{hugePages: "16Mi"}, map[uint64]uint64{1 << 30: 512 * mib, 16 * mib: 512 * mib}},
 	} {
-		if diff := cmp.Diff(tt.uses, Spec{Values: tt.want}.WithPagesOf(have).HostUse().Pages); diff != "" {
+		if diff := cmp.Diff(tt.uses, Spec{Memory: sizeOf(1024), Values: tt.want}.WithPagesOf(have).HostUse().Pages); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
