@@ -24,7 +24,8 @@ func TestHugePages_ofCells(t *testing.T) {
 	}{
 		"nothing": {all + first, Values{}, all + first, ""},
 		"the same": {
-			first + second + all, Values{cellPages: "0=1024Mi\n1=2Mi\n2=2048Ki\n", hugePages: "2048Ki"},
+			first + second + all,
+			Values{cellPages: "0=1024Mi\n1=2Mi\n2=2048Ki\n", hugePages: "2048Ki"},
 			first + second + all, "",
 		},
 		"of a cell": {all, Values{cellPages: "0=1Gi\n"}, all + first, ""},
@@ -104,7 +105,8 @@ func TestHugePages_keptValues(t *testing.T) {
 		"of no cell":    {Values{cellPages: "", hugePages: "16Mi"}, map[uint64]uint64{16 * mib: 1024 * mib}},
 		"of the others": {Values{hugePages: "16Mi"}, map[uint64]uint64{1 << 30: 512 * mib, 16 * mib: 512 * mib}},
 	} {
-		if diff := cmp.Diff(tt.uses, Spec{Memory: sizeOf(1024), Values: tt.want}.WithPagesOf(have).HostUse().Pages); diff != "" {
+		want := Spec{Memory: sizeOf(1024), Values: tt.want}.WithPagesOf(have)
+		if diff := cmp.Diff(tt.uses, want.HostUse().Pages); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -60,8 +60,10 @@ func TestValidate(t *testing.T) {
 		{"pages of no cell", func(s *Spec) {
 			s.Values = Values{cpuNUMA: "0.cpus=0-7\n0.memory=1073741824\n", cellPages: "1=2Mi\n"}
 		}, cellPages, "cpu.numa has no cell 1."},
-		{"pages of a cell without a number", func(s *Spec) { s.Values = Values{cellPages: "a=2Mi\n"} }, cellPages,
-			"isn't the number of a cell"},
+		{
+			"pages of a cell without a number", func(s *Spec) { s.Values = Values{cellPages: "a=2Mi\n"} }, cellPages,
+			"isn't the number of a cell",
+		},
 		{"no size of a page", hugePagesOf("3Mi"), "memory.huge_pages", "isn't the size of a page"},
 
 		{"firmware", func(s *Spec) { s.Firmware.Type = new("uboot") }, "firmware.type", "bios, efi"},
