@@ -81,7 +81,8 @@ resource "virtfleet_virtual_machine" "database" {
   }
 }
 
-# Two NUMA cells that the guest sees, each with the CPUs and the memory of one node of the host.
+# Two NUMA cells that the guest sees, each with the CPUs and the memory of one node of the host. The first consists of pages
+# of 1 GiB. The second has smaller ones, because memory can be added to it in such steps.
 resource "virtfleet_virtual_machine" "analytics" {
   name = "analytics"
 
@@ -107,8 +108,9 @@ resource "virtfleet_virtual_machine" "analytics" {
   platform = { seclabel = { dac = { type = "static", label = "analytics:kvm", relabel = true } } }
 
   memory = {
-    size     = "64Gi"
-    max_size = "84Gi"
+    size               = "64Gi"
+    max_size           = "84Gi"
+    huge_pages_by_cell = { 0 = "1Gi", 1 = "2Mi" }
     numatune = {
       mode    = "strict"
       nodeset = "0-1"

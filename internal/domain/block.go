@@ -122,7 +122,7 @@ func (d *Definition) Apply(want Spec) error {
 		problems = append(problems, b.apply(patched, want))
 	}
 	if err := errors.Join(append(problems, patched.applyBootOrder(want), patched.checkCells(want),
-		patched.checkMemorySlots())...); err != nil {
+		patched.checkMemorySlots(), patched.checkPages(want, d))...); err != nil {
 		return err
 	}
 	d.doc = patched.doc

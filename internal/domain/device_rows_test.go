@@ -225,6 +225,7 @@ func TestDeviceRows_refuseWhatIsWrong(t *testing.T) {
 		"cpu.emulator_pin":                       {Values: Values{"cpu.emulator_pin": "5-"}},
 		"cpu.quota":                              {Values: Values{"cpu.quota": "999"}},
 		"memory.huge_pages":                      {Values: Values{"memory.huge_pages": "2 MiB"}},
+		cellPages:                                {Values: Values{cellPages: "0=default\n"}},
 	} {
 		if problems := spec.Validate(); !slices.ContainsFunc(problems, func(p Problem) bool { return p.Path == name }) {
 			t.Errorf("%s isn't refused: %v", name, problems)

@@ -24,9 +24,9 @@ type HostTopology struct {
 // MemoryBandwidth is the key of the memory controllers in HostTopology.Allocations.
 const MemoryBandwidth = "bandwidth"
 
-// Lacking returns the parts that the values bind a VM to and that the host doesn't have. memory is the memory that the
-// VM takes from the host when it starts; 0: it doesn't start.
-func (f Values) Lacking(h HostTopology, memory uint64) []Problem {
+// Lacking returns the parts that the values bind a VM to and that the host doesn't have. pages are the bytes of huge
+// pages that the VM takes from the host when it starts, by page size; nil: it doesn't start.
+func (f Values) Lacking(h HostTopology, pages map[uint64]uint64) []Problem {
 	var problems []Problem
 	lacks := func(path, what string, has []int, value string) {
 		set, _ := parseSet(value)
@@ -54,7 +54,7 @@ func (f Values) Lacking(h HostTopology, memory uint64) []Problem {
 				strings.Join(h.SecurityModels, ", "))})
 		}
 	}
-	return slices.Concat(problems, f.lackingResctrl(h), f.lackingPages(h, memory))
+	return slices.Concat(problems, f.lackingResctrl(h), f.lackingPages(h, pages))
 }
 
 // PageSize returns the size of the huge pages that a VM gets on the host: the requested size, or for DefaultPages the
@@ -104,24 +104,26 @@ func (f Values) memoryNodes() []int {
 	return nodes
 }
 
-func (f Values) lackingPages(h HostTopology, memory uint64) []Problem {
-	asked, ok := hugePageSize(f)
-	if !ok || len(h.Pages) == 0 {
-		return nil // Not declared, or unknown.
+func (f Values) lackingPages(h HostTopology, need map[uint64]uint64) []Problem {
+	if len(h.Pages) == 0 {
+		return nil // Unknown.
 	}
-	name := f[hugePages]
-	if asked == DefaultPages {
-		name = "its default size"
+	var problems []Problem
+	nodes, sizes := f.memoryNodes(), f.pageSizes()
+	pages := h.PagesOn(nodes)
+	for _, asked := range slices.Sorted(maps.Keys(sizes)) {
+		size, name := h.PageSize(asked), "its default size"
+		if asked != DefaultPages {
+			name = formatPage(asked)
+		}
+		name += OnNodes(nodes)
+		switch has, known := pages[size]; {
+		case !known:
+			problems = append(problems, Problem{sizes[asked], "has no pages of " + name})
+		case has*size < need[asked]:
+			problems = append(problems, Problem{sizes[asked], fmt.Sprintf("has %d pages of %s, %d MiB, and the VM needs %d MiB",
+				has, name, has*size/mib, need[asked]/mib)})
+		}
 	}
-	size, nodes := h.PageSize(asked), f.memoryNodes()
-	name += OnNodes(nodes)
-	switch pages, known := h.PagesOn(nodes)[size]; {
-	case !known:
-		return []Problem{{hugePages, "has no pages of " + name}}
-	case pages*size < memory:
-		return []Problem{{hugePages, fmt.Sprintf("has %d pages of %s, %d MiB, and the VM needs %d MiB", pages, name,
-			pages*size/mib, memory/mib)}}
-	default:
-		return nil
-	}
+	return problems
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 )
 
+const unequalCells = "0.cpus=0-1\n0.memory=8388608\n1.cpus=2-3\n1.memory=12582912\n"
+
 // TestFacts_Lacking: what a VM is bound to is compared with what a host says that it has; what it doesn't say is not.
 func TestFacts_Lacking(t *testing.T) {
 	t.Parallel()
@@ -68,15 +70,36 @@ func TestFacts_Lacking(t *testing.T) {
 			values: Values{"memory.huge_pages": hugeDefault}, memory: 18 * mib,
 			lacks: "has 8 pages of its default size, 16 MiB, and the VM needs 18 MiB",
 		},
+		// Pages of single cells, which have 8 MiB and 12 MiB: those of the other cell aren't counted.
+		{values: Values{cpuNUMA: unequalCells, cellPages: "1=2Mi\n"}, memory: 20 * mib},
+		{
+			values: Values{cpuNUMA: unequalCells, cellPages: "0=2Mi\n1=2Mi\n"}, memory: 20 * mib,
+			lacks: "memory.huge_pages_by_cell: has 8 pages of 2Mi, 16 MiB, and the VM needs 20 MiB",
+		},
+		{
+			values: Values{cpuNUMA: unequalCells, hugePages: "2Mi", cellPages: "1=4Ki\n"}, memory: 28 * mib,
+		},
+		{
+			values: Values{cpuNUMA: unequalCells, hugePages: "2Mi", cellPages: "1=1Gi\n"},
+			lacks:  "memory.huge_pages_by_cell: has no pages of 1Gi",
+		},
+		{
+			values: Values{cpuNUMA: unequalCells, cellPages: "0=4Ki\n1=64Ki\n"}, memory: 20 * mib,
+			lacks: "memory.huge_pages_by_cell: has no pages of 64Ki",
+		},
 	} {
 		var said []string
-		for _, p := range test.values.Lacking(host, test.memory) {
+		var pages map[uint64]uint64
+		if test.memory > 0 {
+			pages = Spec{Memory: Memory{Size: &test.memory}, Values: test.values}.HostUse().Pages
+		}
+		for _, p := range test.values.Lacking(host, pages) {
 			said = append(said, p.Path+": "+p.Message)
 		}
 		if text := strings.Join(said, "\n"); (text == "") != (test.lacks == "") || !strings.Contains(text, test.lacks) {
 			t.Errorf("%v: %q", test.values, text)
 		}
-		if unknown := test.values.Lacking(HostTopology{}, test.memory); len(unknown) > 0 {
+		if unknown := test.values.Lacking(HostTopology{}, pages); len(unknown) > 0 {
 			t.Errorf("%v: %v", test.values, unknown)
 		}
 	}

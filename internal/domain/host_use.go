@@ -20,8 +20,10 @@ type HostUse struct {
 	Networks map[string][]string
 	// Floors are what networks guarantee to the interfaces, by network.
 	Floors map[string]NetworkFloor
-	// Pages are bytes of huge pages by page size, which may be DefaultPages.
-	Pages map[uint64]uint64
+	// Pages are bytes of huge pages by page size, which may be DefaultPages. CellPages are the sizes that only single
+	// NUMA cells of the guest ask for.
+	Pages     map[uint64]uint64
+	CellPages map[uint64]bool
 	// Nodes are the host's NUMA nodes that Pages have to come from, sorted; nil: any.
 	Nodes []int
 	// CPUs are the host's CPUs that the virtual CPUs are pinned to, sorted.
@@ -60,17 +62,17 @@ const USBAddress = "USB address"
 // DefaultPages stands for huge pages of the host's default size, see HostTopology.PageSize.
 const DefaultPages = 0
 
-// hugePageSize returns the size of the huge pages that the values ask for, and false if they ask for none.
-func hugePageSize(f Values) (uint64, bool) {
-	if f[hugePages] == hugeDefault {
-		return DefaultPages, true
+// PagesPath returns the attribute that asks for huge pages of a size.
+func (u HostUse) PagesPath(size uint64) string {
+	if u.CellPages[size] {
+		return cellPages
 	}
-	return pageSize(f[hugePages])
+	return hugePages
 }
 
 // HostUse returns what a VM with this spec asks of its host.
 func (s Spec) HostUse() HostUse {
-	u := HostUse{Alone: map[HostPart]string{}, Pages: map[uint64]uint64{}}
+	u := HostUse{Alone: map[HostPart]string{}, Pages: s.pages()}
 	u.addCID(s.Values[vsockCID])
 	for key, row := range s.HostDevices {
 		part := HostPart{row["type"] + " device", row["address"]}
@@ -110,8 +112,13 @@ func (s Spec) HostUse() HostUse {
 	slices.Sort(u.CPUs)
 	u.CPUs = slices.Compact(u.CPUs)
 	u.Slot = s.Values.securitySlot()
-	if size, ok := hugePageSize(s.Values); ok {
-		u.Pages[size] = s.UsableMemory()
+	for size, path := range s.Values.pageSizes() {
+		if path == cellPages {
+			if u.CellPages == nil {
+				u.CellPages = map[uint64]bool{}
+			}
+			u.CellPages[size] = true
+		}
 	}
 	u.Nodes = s.Values.memoryNodes()
 	return u
@@ -123,12 +130,12 @@ func (u HostUse) WithMetadata(m Metadata) HostUse {
 	return u
 }
 
-// HostUse returns what a VM with this definition uses of its host. That includes what only the definition says: pages
-// of single NUMA cells, NVMe disks, and USB devices by address. For a running VM it includes the address that libvirt
-// chose for its vsock device. s is the Spec of the definition.
+// HostUse returns what a VM with this definition uses of its host. That includes what only the definition says: the
+// NUMA cells of memory that was plugged in, NVMe disks, and USB devices by address. For a running VM it includes the
+// address that libvirt chose for its vsock device. s is the Spec of the definition.
 func (d *Definition) HostUse(s Spec) HostUse {
 	u := s.HostUse()
-	maps.Copy(u.Pages, d.pagesOfCells(s.UsableMemory()))
+	u.Pages = d.pages(s)
 	d.addNVMe(u.Alone)
 	d.addUSB(u.Alone)
 	if d.Live() {
@@ -185,7 +192,8 @@ func (u HostUse) Empty() bool {
 // Without returns what the VM needs in addition to what have already includes. Of a network to which more interfaces
 // are connected than before, or which has to guarantee more, everything is returned.
 func (u HostUse) Without(have HostUse) HostUse {
-	more := HostUse{Alone: maps.Clone(u.Alone), Pages: maps.Clone(u.Pages), Nodes: u.Nodes, Dedicated: u.Dedicated}
+	more := HostUse{Alone: maps.Clone(u.Alone), Nodes: u.Nodes, Dedicated: u.Dedicated}
+	more.Pages, more.CellPages = maps.Clone(u.Pages), u.CellPages
 	if u.Dedicated && !have.Dedicated {
 		have.CPUs = nil
 	}

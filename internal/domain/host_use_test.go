@@ -102,7 +102,10 @@ func TestHostUse_definition(t *testing.T) {
 	t.Parallel()
 	const gib = 1 << 30
 	for name, want := range map[string]HostUse{
-		"corpus/hugepages-per-cell.xml": {Pages: map[uint64]uint64{gib: 2 * gib, 2 * mib: 2 * gib}},
+		"corpus/hugepages-per-cell.xml": {
+			Pages:     map[uint64]uint64{gib: 2 * gib, 2 * mib: 2 * gib},
+			CellPages: map[uint64]bool{gib: true, 2 * mib: true},
+		},
 		"corpus/disk-nvme.xml": {Alone: map[HostPart]string{
 			{PCIDevice, "0000:01:00.0"}: "disks.vda", {PCIDevice, "0001:02:00.0"}: "disks.vdb",
 		}},
@@ -125,7 +128,7 @@ func TestHostUse_definition(t *testing.T) {
 }
 
 // TestHostUse_pagesOfCells: a page without a set is for the cells that no other page names, and a memory device counts
-// in its cell.
+// in its cell. What is read counts the same if it is declared, except for memory that was plugged in.
 func TestHostUse_pagesOfCells(t *testing.T) {
 	t.Parallel()
 	const (
@@ -154,7 +157,19 @@ func TestHostUse_pagesOfCells(t *testing.T) {
 		if diff := cmp.Diff(tt.want, d.HostUse(d.Spec()).Pages); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+		declared := d.Spec()
+		declared.Memory = Memory{Size: new(sumOf(d.memoryOfCells(256 * mib)))}
+		if diff := cmp.Diff(tt.want, declared.HostUse().Pages); diff != "" && name != "a device" && name != "one for all" {
+			t.Errorf("%s, declared: %s", name, diff)
+		}
 	}
+}
+
+func sumOf(memory map[int]uint64) (sum uint64) {
+	for _, bytes := range memory {
+		sum += bytes
+	}
+	return sum
 }
 
 // TestHostUse_securitySlot: SEV-ES and SEV-SNP have slots of their own, other protections none.

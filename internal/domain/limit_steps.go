@@ -102,5 +102,8 @@ func checkMemory(value func(attribute string) string) (attribute, problem string
 	if hardErr == nil && swapErr == nil && hard > 0 && swap > 0 && swap < hard {
 		return "swap_hard_limit", "It includes the memory, so it can't be below hard_limit."
 	}
+	if attribute, problem := checkDefaultPages(value); problem != "" {
+		return attribute, problem
+	}
 	return checkNumatune(value)
 }

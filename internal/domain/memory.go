@@ -263,7 +263,7 @@ func classifyMemory(c *classifier) {
 	}
 	installed := pick(have.Installed, have.Size, 0)
 	// The host's default size is unknown here. It is less than a step unless the host was booted with another default.
-	page, _ := pageSize(c.have.Values[hugePages])
+	page, _ := c.have.Values.pagesOfCell(0)
 	row := "memory.size balloon"
 	switch more := *want.Size - installed; {
 	case *want.Size <= installed && have.Fixed:

@@ -16,6 +16,8 @@ type Mobility struct {
 	CPU, CPUMode string
 	// Memory is the memory, in bytes, that the VM can have without plugging memory in.
 	Memory uint64
+	// Pages are the bytes of huge pages that it has while it runs, by page size, which may be DefaultPages.
+	Pages map[uint64]uint64
 
 	Disks      []MobileDisk
 	Interfaces []MobileInterface
@@ -145,7 +147,7 @@ func (d *Definition) Mobility() Mobility {
 	spec := d.Spec()
 	cpu := child(root, "cpu")
 	m := Mobility{
-		Type: spec.Type, Arch: spec.Arch, Machine: spec.Machine, Memory: spec.UsableMemory(),
+		Type: spec.Type, Arch: spec.Arch, Machine: spec.Machine, Memory: spec.UsableMemory(), Pages: d.pages(spec),
 		CPUMode:      attr(cpu, "mode"),
 		Values:       spec.Values,
 		Demands:      spec.partDemands(spec.Arch),

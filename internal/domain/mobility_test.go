@@ -43,7 +43,8 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Mobility{
-		Type: "kvm", Arch: "x86_64", Machine: "pc-q35-7.2", Memory: 2 << 20, CPUMode: "custom",
+		Pages: map[uint64]uint64{},
+		Type:  "kvm", Arch: "x86_64", Machine: "pc-q35-7.2", Memory: 2 << 20, CPUMode: "custom",
 		CPU: `<cpu mode="custom"><model>qemu64</model><feature policy="require" name="invtsc"/></cpu>`,
 		Disks: []MobileDisk{
 			{

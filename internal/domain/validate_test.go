@@ -54,6 +54,16 @@ func TestValidate(t *testing.T) {
 		{"part of a page in a file", func(s *Spec) {
 			s.Memory, s.Values = Memory{Size: new(uint64(3 << 29))}, Values{hugePages: "1Gi"}
 		}, "", ""},
+		{"pages larger than their cell", func(s *Spec) {
+			s.Values = Values{cpuNUMA: "0.cpus=0-7\n0.memory=1073741824\n1.memory=536870912\n", cellPages: "0=2Mi\n1=1Gi\n"}
+		}, cellPages, "the memory of cell 1 of 512Mi"},
+		{"pages of no cell", func(s *Spec) {
+			s.Values = Values{cpuNUMA: "0.cpus=0-7\n0.memory=1073741824\n", cellPages: "1=2Mi\n"}
+		}, cellPages, "cpu.numa has no cell 1."},
+		{
+			"pages of a cell without a number", func(s *Spec) { s.Values = Values{cellPages: "a=2Mi\n"} }, cellPages,
+			"isn't the number of a cell",
+		},
 		{"no size of a page", hugePagesOf("3Mi"), "memory.huge_pages", "isn't the size of a page"},
 
 		{"firmware", func(s *Spec) { s.Firmware.Type = new("uboot") }, "firmware.type", "bios, efi"},

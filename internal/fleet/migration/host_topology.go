@@ -35,11 +35,11 @@ func HostTopology(info *libvirt.HostInfo) domain.HostTopology {
 
 // checkHostTopology checks that the target has what the VM is bound to.
 func (t preflight) checkHostTopology(_ context.Context, f *blockerList) {
-	memory := uint64(0)
+	var pages map[uint64]uint64
 	if t.vm.Live() {
-		memory = t.vm.Mobility.Memory
+		pages = t.vm.Mobility.Pages
 	}
-	for _, p := range t.vm.Mobility.Values.Lacking(HostTopology(t.to), memory) {
+	for _, p := range t.vm.Mobility.Values.Lacking(HostTopology(t.to), pages) {
 		f.block(HostResourcesNotAvailable, p.Path, fmt.Sprintf("host %q %s", t.target.Name(), p.Message),
 			"Choose another host, or bind the VM to what all of its hosts have.")
 	}

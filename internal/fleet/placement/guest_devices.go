@@ -59,13 +59,13 @@ func unmetDemands(devices libvirt.GuestDevices, demands []domain.Demand) []inven
 
 // fitsParts checks that the host has the CPUs, NUMA nodes, huge pages and security drivers that the VM is bound to.
 func fitsParts(a inventory.Reply, d Desired) []inventory.Problem {
-	memory := d.memory()
-	if d.Strategy() == status.Halted {
-		memory = 0 // the pages can become available before the VM starts
+	spec, pages := d.Spec.WithPagesOf(d.Have.Values), map[uint64]uint64(nil)
+	if d.Strategy() != status.Halted { // otherwise the pages can become available before the VM starts
+		pages = spec.HostUse().Pages
 	}
 
 	var problems []inventory.Problem
-	for _, p := range d.Spec.Values.Lacking(migration.HostTopology(a.Info), memory) {
+	for _, p := range spec.Values.Lacking(migration.HostTopology(a.Info), pages) {
 		problems = append(problems, inventory.Problem{Attribute: p.Path, Detail: "it " + p.Message})
 	}
 

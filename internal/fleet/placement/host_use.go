@@ -257,7 +257,7 @@ func missingPages(
 			message := fmt.Sprintf("has %s left of its %s in pages of %s, and the VM needs %s",
 				domain.FormatSize(left[size]), domain.FormatSize(all[size]), where, domain.FormatSize(need))
 			found = append(found, shortage{
-				Problem: domain.Problem{Path: "memory.huge_pages", Message: message}, reason: migration.HostResourcesTaken,
+				Problem: domain.Problem{Path: use.PagesPath(asked), Message: message}, reason: migration.HostResourcesTaken,
 			})
 		}
 	}
@@ -301,7 +301,8 @@ func (p *Scheduler) fitsHostUse(
 func (p *Scheduler) fitsChangedUse(
 	ctx context.Context, on *inventory.Host, vm *inventory.VM, d Desired,
 ) []inventory.Problem {
-	more := d.Spec.HostUse().WithMetadata(d.Stamp()).Without(vm.Entry.HostUse())
+	want := d.Spec.WithPagesOf(vm.DeclaredSpec().Values)
+	more := want.HostUse().WithMetadata(d.Stamp()).Without(vm.Entry.HostUse())
 	if on != vm.On || !vm.Active || !d.runsOn(vm) || more.Empty() && len(more.Networks)+len(more.Floors) == 0 {
 		return nil
 	}

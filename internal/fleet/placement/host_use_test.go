@@ -119,6 +119,15 @@ func TestMissing(t *testing.T) {
 			others: byName{"x": pages(small, 8<<20), "y": pages(small, 10<<20)},
 			want:   []string{"memory.huge_pages: has 14Mi left of its 32Mi in pages of 2Mi, and the VM needs 16Mi"},
 		},
+		"too few are left for a cell": {
+			use: domain.HostUse{
+				Pages: map[uint64]uint64{small: 16 << 20, big: big}, CellPages: map[uint64]bool{small: true},
+			},
+			others: byName{"x": pages(small, 18<<20), "y": pages(big, big)},
+			want: []string{
+				"memory.huge_pages_by_cell: has 14Mi left of its 32Mi in pages of 2Mi, and the VM needs 16Mi",
+			},
+		},
 		"too few of the default size are left": {
 			use:    pages(domain.DefaultPages, 16<<20),
 			others: byName{"x": pages(small, 8<<20), "y": pages(domain.DefaultPages, 10<<20)},

@@ -33,6 +33,10 @@ func refused(refusal string, s domain.Spec) inventory.Problem {
 		}
 	}
 
+	if noHugetlbfs.MatchString(refusal) {
+		p.Attribute = s.Values.PagesPath()
+	}
+
 	if spiceDevice.MatchString(refusal) {
 		p.Attribute = cmp.Or(usesSPICE(s), p.Attribute)
 	}
@@ -62,6 +66,9 @@ func declaredBy(attribute, element string) string {
 
 	return ""
 }
+
+// noHugetlbfs are libvirt's words for huge pages of a size whose file system isn't mounted.
+var noHugetlbfs = regexp.MustCompile(`\bhugetlbfs (filesystem is not mounted|mount)\b`)
 
 // spiceDevice are libvirt's words for a device that a client of SPICE serves, in a VM without SPICE.
 var spiceDevice = regexp.MustCompile(`\bwithout spice graphics\b`)
@@ -199,7 +206,7 @@ var refusals = []struct {
 			"qemu-system-modules-spice, Fedora: qemu-ui-spice-core and qemu-char-spice).",
 	},
 	{
-		regexp.MustCompile(`\bhugetlbfs (filesystem is not mounted|mount)\b`), "memory.huge_pages",
+		noHugetlbfs, "memory.huge_pages",
 		"Mount hugetlbfs for pages of this size on the host, and restart its libvirtd or virtqemud, which looks for " +
 			"such mounts when it starts.",
 	},

@@ -60,6 +60,29 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestRefused_hugePages: pages that libvirt finds no file system for are refused at the attribute that declares them.
+func TestRefused_hugePages(t *testing.T) {
+	t.Parallel()
+
+	const all, ofCells = "memory.huge_pages", "memory.huge_pages_by_cell"
+
+	for _, tt := range []struct {
+		values domain.Values
+		want   string
+	}{
+		{domain.Values{all: "2Mi"}, all},
+		{domain.Values{ofCells: "0=2Mi\n"}, ofCells},
+		{domain.Values{all: "default"}, all},
+		{domain.Values{all: "none", ofCells: "0=2Mi\n"}, ofCells},
+		{domain.Values{all: "2Mi", ofCells: "0=1Gi\n"}, all},
+	} {
+		p := refused("internal error: Unable to find any usable hugetlbfs mount for 2048 KiB", domain.Spec{Values: tt.values})
+		if p.Attribute != tt.want || !strings.Contains(p.Remedy, "Mount hugetlbfs") {
+			t.Errorf("%v: %+v, want %s", tt.values, p, tt.want)
+		}
+	}
+}
+
 // TestRefused_withoutSPICE: a device that a client of SPICE serves is refused at the attribute that declares it.
 func TestRefused_withoutSPICE(t *testing.T) {
 	t.Parallel()

@@ -93,7 +93,11 @@ func TestAccHostUse_taken(t *testing.T) {
     }
   }`,
 	})
-	free := tinyVM(prefix + "free").with(hcl{"memory": pages})
+	// A VM whose cells have pages of their own has as many.
+	cells := hcl{"cpu": `{ vcpus = 2, numa = { 0 = { cpus = "0-1", memory = "32Mi" }, 1 = { memory = "64Mi" } } }`}
+	free := tinyVM(prefix + "free").with(cells).with(hcl{
+		"memory": `{ size = "96Mi", huge_pages_by_cell = { 0 = "2Mi", 1 = "2Mi" } }`,
+	})
 
 	// Huge pages that another program uses are no VM's.
 	l.Run(t, one.Name, "fallocate", "-l", "80MiB", hugetlbfs+"/other")
@@ -165,7 +169,7 @@ output "drain" {
 `, two.Name, one.Name)
 	config(free.named("free"), candidates)
 	tf.Run(t, "apply")
-	if err := look(t, l, two.Name, prefix+"free", "<hugepages>")(nil); err != nil {
+	if err := look(t, l, two.Name, prefix+"free", "<page size='2048' unit='KiB' nodeset='0-1'/>")(nil); err != nil {
 		t.Error(err)
 	}
 	const left = "has 32Mi left of its 128Mi in pages of 2Mi, and the VM needs 96Mi"
@@ -217,8 +221,29 @@ output "drain" {
 	if err := look(t, l, two.Name, prefix+"second", "<page size='2048' unit='KiB'/>")(nil); err != nil {
 		t.Error(err)
 	}
-	config(free.named("free"), second.with(hcl{"memory": `{ size = "96Mi", huge_pages = "none" }`}).named("second"),
-		plugged.named("plugged"))
+	// So are those of single cells.
+	ofCells := func(sizes string) {
+		config(free.named("free"), second.with(cells).with(hcl{
+			"memory": `{ size = "96Mi", huge_pages = "none", huge_pages_by_cell = ` + sizes + ` }`,
+		}).named("second"), plugged.named("plugged"))
+	}
+	ofCells(`{ 0 = "2Mi", 1 = "64Ki" }`)
+	expect(t, tf.Fail(t, "plan"), "because of memory.huge_pages_by_cell", "it has no pages of 64Ki")
+	const one2Mi = "<page size='2048' unit='KiB' nodeset='1'/>"
+	ofCells(`{ 1 = "2Mi" }`)
+	tf.Run(t, "apply")
+	tf.Run(t, "state", "rm", at)
+	tf.Run(t, "import", at, prefix+"second")
+	xml = l.Virsh(t, two.Name, "dumpxml", "--inactive", prefix+"second")
+	expect(t, xml, one2Mi)
+	l.Define(t, two.Name, strings.Replace(xml, one2Mi, strings.Replace(one2Mi, "'1'", "'0-1'", 1), 1))
+	expect(t, tf.Run(t, "plan"), "~ huge_pages_by_cell ", `- "0" = "2Mi" -> null`)
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if err := look(t, l, two.Name, prefix+"second", one2Mi)(nil); err != nil {
+		t.Error(err)
+	}
+	ofCells("{}")
 	tf.Run(t, "apply")
 	if err := lacks(t, l, two.Name, prefix+"second", "hugepages")(nil); err != nil {
 		t.Error(err)

@@ -98,7 +98,8 @@ var full = in{
 	},
 	"memory": in{
 		"size": "1Gi", "max_size": "4Gi", "hard_limit": "8Gi", "huge_pages": "2Mi", "locked": true,
-		"numatune": in{"mode": "strict", "nodeset": "0", "cells": in{"0": in{"mode": "strict", "nodeset": "0"}}},
+		"huge_pages_by_cell": in{"0": "1Gi"},
+		"numatune":           in{"mode": "strict", "nodeset": "0", "cells": in{"0": in{"mode": "strict", "nodeset": "0"}}},
 	},
 	"firmware": in{
 		"type": "efi", "secure_boot": true, "loader": "/code.fd", "nvram": "/vars.fd", "nvram_template": "/template.fd",
