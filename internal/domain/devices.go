@@ -30,8 +30,9 @@ type devices[V any] struct {
 	identifies func(want V) bool
 	// sameInLive reports whether a live and a persistent device are the same device.
 	sameInLive func(live, persistent V) bool
-	// complement adds to a live device what only the same device of the persistent definition says; nil: nothing.
-	complement func(live, persistent V) V
+	// complement adds to a live device what only the same device of the persistent definition says, or Spec.Started; nil:
+	// nothing.
+	complement func(live, persistent V, started Values) V
 	// patch changes what differs. gone are the ids of the devices that are being removed.
 	patch func(d *Definition, e *etree.Element, path string, want V, gone map[string]bool) error
 	// create adds a device. If bootableFirst is set, bootable devices get their names first.
@@ -257,7 +258,7 @@ func (t devices[V]) adopt(live *Spec, persistent Spec, keys map[string]string) {
 	*t.in(live) = rekey(*t.in(live), keys)
 	for key, device := range *t.in(live) {
 		if other, ok := (*t.in(&persistent))[key]; ok && t.complement != nil && t.sameInLive(device, other) {
-			(*t.in(live))[key] = t.complement(device, other)
+			(*t.in(live))[key] = t.complement(device, other, live.Started)
 		}
 	}
 }
