@@ -331,8 +331,8 @@ func TestInterface_lent(t *testing.T) {
 	}
 }
 
-// TestInterface_lentByAnother: once another network is staged for an interface that a network lends, it is pending until
-// the VM restarts, whatever key the interface gets meanwhile. What is lent later has no record.
+// TestInterface_lentByAnother: once another network is staged for an interface that a network lends, it is pending
+// until the VM restarts, whatever key the interface gets meanwhile. What is unplugged has no record.
 func TestInterface_lentByAnother(t *testing.T) {
 	t.Parallel()
 	const mac, named = "52:54:00:00:00:01", `<alias name="ua-net-lan"/>`

@@ -136,8 +136,8 @@ func referToPair(nic Interface, keys map[string]string) Interface {
 	return nic
 }
 
-// joinRunningPair names, in an interface that is plugged in, the running persistent one by the alias that it was started
-// with.
+// joinRunningPair names, in an interface that is plugged in, the running persistent one by the alias that it was
+// started with.
 func joinRunningPair(p *stepper, e *etree.Element) {
 	teaming := child(e, "teaming")
 	key, ours := strings.CutPrefix(attr(teaming, "persistent"), interfaceKind.prefix)

@@ -132,7 +132,9 @@ func TestPlannedConfig(t *testing.T) {
 		"what was removed":         {of(nil, nil, nil, nil), inPlan, of(plan, nil, nil, nil)},
 		"what was added":           {inFile, of(nil, nil, plan, nil), of(nil, nil, nil, file)},
 		"what wasn't known":        {inFile, undecided, of(file, nil, nil, file)},
-		"what had no value before": {of(nil, file, nil, nil), of(nil, tftypes.UnknownValue, nil, nil), of(nil, nil, nil, nil)},
+		"what had no value before": {
+			of(nil, file, nil, nil), of(nil, tftypes.UnknownValue, nil, nil), of(nil, nil, nil, nil),
+		},
 		"what had no value before in an element": {
 			block1("many", map[string]any{"a": inFile}), block1("many", map[string]any{"a": undecided}),
 			block1("many", map[string]any{"a": of(file, nil, nil, file)}),
