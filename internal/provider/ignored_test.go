@@ -129,9 +129,9 @@ func TestPlannedConfig(t *testing.T) {
 		"what declares that there is nothing": {
 			block1("one", of("", "", nil, nil)), block1("one", inPlan), block1("one", of(plan, plan, nil, nil)),
 		},
-		"what was removed":         {of(nil, nil, nil, nil), inPlan, of(plan, nil, nil, nil)},
-		"what was added":           {inFile, of(nil, nil, plan, nil), of(nil, nil, nil, file)},
-		"what wasn't known":        {inFile, undecided, of(file, nil, nil, file)},
+		"what was removed":  {of(nil, nil, nil, nil), inPlan, of(plan, nil, nil, nil)},
+		"what was added":    {inFile, of(nil, nil, plan, nil), of(nil, nil, nil, file)},
+		"what wasn't known": {inFile, undecided, of(file, nil, nil, file)},
 		"what had no value before": {
 			of(nil, file, nil, nil), of(nil, tftypes.UnknownValue, nil, nil), of(nil, nil, nil, nil),
 		},
