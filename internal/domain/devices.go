@@ -30,8 +30,11 @@ type devices[V any] struct {
 	identifies func(want V) bool
 	// sameInLive reports whether a live and a persistent device are the same device.
 	sameInLive func(live, persistent V) bool
-	// complement adds to a live device what only the same device of the persistent definition says; nil: nothing.
-	complement func(live, persistent V) V
+	// complement adds to a live device what only the same device of the persistent definition says, or Spec.Started; nil:
+	// nothing.
+	complement func(live, persistent V, started Values) V
+	// refer gives a device the new keys of the devices that it names; nil: it names none.
+	refer func(device V, keys map[string]string) V
 	// patch changes what differs. gone are the ids of the devices that are being removed.
 	patch func(d *Definition, e *etree.Element, path string, want V, gone map[string]bool) error
 	// create adds a device. If bootableFirst is set, bootable devices get their names first.
@@ -65,7 +68,7 @@ type devices[V any] struct {
 func (t devices[V]) block() block {
 	return block{
 		rules: t.rules, texts: merged(t.texts, t.attributes.texts(t.path+".*")), kind: &t.kind,
-		read:  func(d *Definition, s *Spec) { *t.in(s) = readDevices(d, t.kind, t.readOne) },
+		read:  func(d *Definition, s *Spec) { *t.in(s) = t.readAll(d) },
 		apply: t.apply, classify: t.classify, prepareLive: t.prepareLive, step: t.step,
 		validate: func(s Spec, c *checker) {
 			all := *t.in(&s)
@@ -97,7 +100,7 @@ func (t devices[V]) block() block {
 			delete(*t.in(s), key)
 		},
 		follow: func(live *Spec, definition, want Spec) {
-			*t.in(live) = rekey(*t.in(live), t.wantedKeys(*live, definition, want))
+			*t.in(live) = t.rekey(*t.in(live), t.wantedKeys(*live, definition, want))
 		},
 		align: func(live *Spec, persistent Spec) {
 			t.alignKeys(live, persistent)
@@ -145,7 +148,7 @@ func (t devices[V]) apply(d *Definition, spec Spec) error {
 		return nil
 	}
 	have := d.keyed(t.kind, d.recordedNames())
-	pairs := t.pairDevices(readDevices(d, t.kind, t.readOne), want)
+	pairs := t.pairDevices(t.readAll(d), want)
 	keys := inverse(pairs)
 	wanted := map[*etree.Element]string{}
 	var problems []error
@@ -201,6 +204,7 @@ func (t devices[V]) classify(c *classifier) {
 	pairs := t.pairDevices(have, want)
 	c.pairs = pairs
 	stay := inverse(pairs)
+	have = t.referring(have, stay)
 	for _, key := range sortedKeys(have) {
 		if _, ok := stay[key]; !ok {
 			c.held = c.holds(t.path + "." + key)
@@ -254,10 +258,10 @@ func (t devices[V]) alignKeys(live *Spec, persistent Spec) {
 
 // adopt gives live devices new keys, and complements them.
 func (t devices[V]) adopt(live *Spec, persistent Spec, keys map[string]string) {
-	*t.in(live) = rekey(*t.in(live), keys)
+	*t.in(live) = t.rekey(*t.in(live), keys)
 	for key, device := range *t.in(live) {
 		if other, ok := (*t.in(&persistent))[key]; ok && t.complement != nil && t.sameInLive(device, other) {
-			(*t.in(live))[key] = t.complement(device, other)
+			(*t.in(live))[key] = t.complement(device, other, live.Started)
 		}
 	}
 }
@@ -288,7 +292,7 @@ func (t devices[V]) prepareLive(p *stepper, before Spec) {
 	own := rekeyed(*have, t.commonKeys(*have, *t.in(&before)))
 	t.adopt(&p.have, before, own)
 	wanted := rekeyed(*have, t.wantedKeys(p.have, before, p.want))
-	*have = rekey(*have, wanted)
+	*have = t.rekey(*have, wanted)
 	p.keys[t.path] = map[string]string{}
 	for key, name := range own {
 		p.keys[t.path][key] = wanted[name]

@@ -461,7 +461,7 @@ func TestInterface_pairsByRole(t *testing.T) {
 		was := live.Spec()
 		before := persistent.Clone()
 		for _, c := range Changes(before.Spec(), want) {
-			if !strings.HasSuffix(c.Path, ".teaming.persistent") && c.Why != onlyRenamed {
+			if c.Why != onlyRenamed {
 				t.Errorf("%s: %s: %s", name, c.Path, c.Why)
 			}
 		}
@@ -479,6 +479,23 @@ func TestInterface_pairsByRole(t *testing.T) {
 		aligned := AlignKeys(&was, &after).Interfaces
 		if aligned[tt.slow].Network != "lan" || aligned[tt.fast].HostDevice == "" {
 			t.Errorf("%s: what runs is taken for %+v", name, aligned)
+		}
+		if pending := Pending(was, after); len(pending) > 0 {
+			t.Errorf("%s: pending is %v", name, pending)
+		}
+		if err := persistent.RecordRunning(before, want); err != nil {
+			t.Fatal(name, err)
+		}
+		// The device of the host is plugged out and in again: the running interface that it stands for has its old alias.
+		live.AdoptNames(persistent)
+		fast := live.elements(interfaceKind)[strings.Index(tt.devices, fast)/len(slow)]
+		if got := live.Spec(); len(Pending(got, after)) > 0 || len(Changes(*AlignKeys(&got, &after), want)) > 0 {
+			t.Errorf("%s: pending with the new keys is %v, %v", name, Pending(got, after), Changes(got, want))
+		}
+		drop(fast)
+		steps, err := LiveSteps(live, persistent, persistent, want)
+		if err != nil || len(steps) != 1 || !strings.Contains(steps[0].XML, `persistent="`+tt.slowAlias+`"`) {
+			t.Errorf("%s: the steps are %+v, %v", name, steps, err)
 		}
 	}
 }

@@ -19,7 +19,7 @@ var interfaces = devices[Interface]{
 
 	readOne: readInterface, same: sameInterface, identifies: func(i Interface) bool { return i.MAC != "" },
 	sameInLive: func(a, b Interface) bool { return a.MAC != "" && a.MAC == b.MAC && !otherRole(a, b) },
-	complement: nameLender,
+	complement: nameLender, refer: referToPair,
 	patch: func(_ *Definition, e *etree.Element, path string, want Interface, _ map[string]bool) error {
 		return patchInterface(e, path, want)
 	},
@@ -50,6 +50,7 @@ var interfaces = devices[Interface]{
 	order:    func(i Interface) *int { return i.BootOrder },
 	update:   updateInterface,
 	supplier: forgetSupplied, first: withoutFloor,
+	prepare: func(p *stepper, _ string, e *etree.Element) { joinRunningPair(p, e) },
 }
 
 var interfaceRules = map[string]rule{

@@ -2,7 +2,9 @@ package domain
 
 import (
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/beevik/etree"
 )
@@ -39,13 +41,41 @@ func connectAs(i *Interface, other Interface) {
 
 // nameLender returns a running VM's interface with the network that has lent it a PCI device of the host (forward mode
 // hostdev): libvirt shows only the device. It shows the model that the interface has in the persistent definition, too.
-// A device that the interface names itself has none.
-func nameLender(live, persistent Interface) Interface {
-	if live.HostDevice != "" && live.Model != "" && persistent.Network != "" {
-		connectAs(&live, persistent)
+// A device that the interface names itself has none. The network is the one that was recorded before the persistent
+// definition got another connection, or else the persistent definition's.
+func nameLender(live, persistent Interface, started Values) Interface {
+	lender := started[live.lenderPath()]
+	if lender == "" && live.Model != "" {
+		lender = persistent.Network
+	}
+	if live.HostDevice != "" && lender != "" {
+		connectAs(&live, Interface{Network: lender})
 		live.Lent = true
 	}
 	return live
+}
+
+// lenderPath is where Spec.Started records the network that has lent a running VM the interface's device. The guest
+// keeps the address, whatever key the interface gets.
+func (i Interface) lenderPath() string { return lenderPrefix + strings.ToLower(i.MAC) + ".network" }
+
+const lenderPrefix = "interfaces."
+
+// recordLenders records the networks that have lent a running VM its devices, before its persistent definition gets the
+// changes. It forgets those of devices that the VM no longer has.
+func recordLenders(started Values, live, persistent Spec, changes []Change) {
+	if slices.ContainsFunc(changes, func(c Change) bool { return strings.HasPrefix(c.Path, lenderPrefix) }) {
+		for _, nic := range AlignKeys(&live, &persistent).Interfaces {
+			if nic.Lent {
+				started[nic.lenderPath()] = nic.Network
+			}
+		}
+	}
+	kept := map[string]bool{}
+	for _, nic := range live.Interfaces {
+		kept[nic.lenderPath()] = nic.HostDevice != "" || nic.Lent || kept[nic.lenderPath()]
+	}
+	maps.DeleteFunc(started, func(path, _ string) bool { return strings.HasPrefix(path, lenderPrefix) && !kept[path] })
 }
 
 // movable reports whether the interface is attached to a bridge of the host. libvirt can move it to another bridge

@@ -330,3 +330,53 @@ func TestInterface_lent(t *testing.T) {
 		t.Error("an interface that names the device itself passes for the network's")
 	}
 }
+
+// TestInterface_lentByAnother: once another network is staged for an interface that a network lends, it is pending
+// until the VM restarts, whatever key the interface gets meanwhile. What is unplugged has no record.
+func TestInterface_lentByAnother(t *testing.T) {
+	t.Parallel()
+	const mac, named = "52:54:00:00:00:01", `<alias name="ua-net-lan"/>`
+	domain := func(run, kind, source, alias string) *Definition {
+		run = strings.Replace(run, "<run>", `<run xmlns="`+RunNamespace+`">`, 1)
+		return parse(t, `<domain type="kvm"><name>v</name><metadata>`+run+`</metadata><os><type>hvm</type></os><devices>`+
+			`<interface type="`+kind+`"><mac address="`+mac+`"/><source>`+source+`</source><model type="virtio"/>`+
+			alias+`</interface></devices></domain>`)
+	}
+	network := func(name, alias string) Spec {
+		d := domain("", "network", "", alias)
+		setAttr(child(d.devices("interface")[0], "source"), "network", name)
+		return d.Spec()
+	}
+	live := func(run string) Spec {
+		const device = `<address type="pci" domain="0x0000" bus="0x03" slot="0x10" function="0x1"/>`
+		return domain(run, "hostdev", device, named).Spec()
+	}
+	before, staged := network("one", named), network("two", named)
+	if found := StartedBefore(live(""), before, []Change{{Path: "cpu.vcpus"}}); found != nil {
+		t.Errorf("another change is recorded as %v", found)
+	}
+	changes := Changes(*AlignKeys(new(live("")), &before), staged)
+	started := StartedBefore(live(""), before, changes)
+	if len(started) != 1 {
+		t.Fatalf("of %v, the record is %v", changes, started)
+	}
+	runs := live(Spec{Started: started}.RunXML())
+	for name, now := range map[string]Spec{"lan": staged, "wan": network("two", `<alias name="ua-net-wan"/>`)} {
+		if found := Pending(runs, now); len(found) != 1 || found[0].Path != "interfaces."+name+".network" {
+			t.Errorf("pending for %s is %v", name, found)
+		}
+		if nic := AlignKeys(&runs, &now).Interfaces[name]; !nic.Lent || !sameConnection(nic, Interface{Network: "one"}) {
+			t.Errorf("what runs as %s is %+v", name, nic)
+		}
+	}
+	if found := Pending(runs, before); len(found) > 0 {
+		t.Errorf("pending is %v although the definition has the network again", found)
+	}
+	if again := StartedBefore(runs, staged, []Change{{Path: "interfaces.lan.network"}}); again != nil {
+		t.Errorf("a further change is recorded as %v", again)
+	}
+	runs.Interfaces = nil
+	if left := StartedBefore(runs, staged, nil); left == nil || len(left) > 0 {
+		t.Errorf("what is left of an interface that was unplugged is %v", left)
+	}
+}

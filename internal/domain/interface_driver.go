@@ -2,6 +2,7 @@ package domain
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -126,6 +127,28 @@ var backendRows = []Attribute{
 	},
 }
 
+// referToPair returns a transient interface with the new key of the persistent one that it names.
+func referToPair(nic Interface, keys map[string]string) Interface {
+	if is := nic.Values[pairedWith]; is != "" && keys[is] != "" {
+		nic.Values = maps.Clone(nic.Values)
+		nic.Values[pairedWith] = keys[is]
+	}
+	return nic
+}
+
+// joinRunningPair names, in an interface that is plugged in, the running persistent one by the alias that it was
+// started with.
+func joinRunningPair(p *stepper, e *etree.Element) {
+	teaming := child(e, "teaming")
+	key, ours := strings.CutPrefix(attr(teaming, "persistent"), interfaceKind.prefix)
+	running := find(p.live, interfaceKind, p.keys[interfaceKind.path], key)
+	if ours && running != nil && interfaceKind.alias(running) != "" {
+		setAttr(teaming, "persistent", attr(child(running, "alias"), "name"))
+	}
+}
+
+const pairedWith = "teaming.persistent"
+
 // teamingRows are the attributes that make two interfaces a pair.
 var teamingRows = []Attribute{
 	{
@@ -142,7 +165,7 @@ var teamingRows = []Attribute{
 			"of the host, and during a move the `persistent` one, of the model `virtio`.",
 	},
 	{
-		Name: "teaming.persistent", Since: "6.1.0", Why: whenPlugged,
+		Name: pairedWith, Since: "6.1.0", Why: whenPlugged,
 		Read: func(e *etree.Element) string {
 			return strings.TrimPrefix(attr(child(e, "teaming"), "persistent"), interfaceKind.prefix)
 		},

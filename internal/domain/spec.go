@@ -74,8 +74,9 @@ type Spec struct {
 	// FixedVirtualPorts is observed only: the host's libvirt can't connect a running VM's interface to another network or
 	// bridge if the interface has a virtual port before or after. See Definition.FixVirtualPorts.
 	FixedVirtualPorts bool `json:",omitempty" path:"-"`
-	// Started is observed only: the declared values that a running VM was started with, of the attributes that its guest
-	// changes (Attribute.Moves) and that its persistent definition has got other values for since, see StartedBefore.
+	// Started is observed only: the declared values that a running VM was started with, of what its live definition can't
+	// say and its persistent one may say otherwise since, see StartedBefore. These are the attributes that its guest
+	// changes (Attribute.Moves), and the networks of interfaces that are Lent.
 	Started Values `json:",omitempty" path:"-"`
 	// Held is observed only: the paths of devices that the running VM's guest was asked to release, and hasn't. It loses
 	// them when it stops.

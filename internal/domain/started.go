@@ -47,22 +47,21 @@ func (d *Definition) ofTheRun(tag string) []*etree.Element {
 }
 
 // StartedBefore returns what the running VM has to record as Spec.Started before its persistent definition gets the
-// changes, which leave the running VM as it is. It returns nil if there is nothing to add to the record.
+// changes, which leave the running VM as it is. It returns nil if the record stays as it is.
 func StartedBefore(live, persistent Spec, changes []Change) Values {
-	started := maps.Clone(live.Started)
+	started := Values{}
+	maps.Copy(started, live.Started)
 	for _, c := range changes {
 		g, _, _ := GroupAttribute(c.Path)
 		for _, a := range g.Attributes {
 			if _, recorded := started[a.fact()]; !a.Moves || recorded {
 				continue
 			}
-			if started == nil {
-				started = Values{}
-			}
 			started[a.fact()] = persistent.Values[a.fact()]
 		}
 	}
-	if len(started) == len(live.Started) {
+	recordLenders(started, live, persistent, changes)
+	if maps.Equal(started, live.Started) {
 		return nil
 	}
 	return started

@@ -13,7 +13,8 @@ import (
 // asPlanned returns the request with the configuration that the plan was made from. Terraform applies ignore_changes of
 // the lifecycle block only to the configuration that it plans with. For the apply it sends what the file says, so that
 // a resource which reads its configuration would change what the user told Terraform to leave alone, and the plan
-// didn't show.
+// didn't show. Terraform plans again right before an apply, with all references known: a computed attribute that is
+// still unknown had no declaration in that plan.
 func (s *server) asPlanned(
 	ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest,
 ) (*tfprotov6.ApplyResourceChangeRequest, error) {
@@ -82,6 +83,9 @@ func (p plannedConfig) object(
 			continue
 		case a.Computed && !onlyPlanned && (is.IsNull() || isEmptyText(is) && p.isLeftAlone(at)):
 			continue // The provider decides about it.
+		case a.Computed && !will.IsKnown(): // The apply's own plan knows all that is declared: this was an ignored null.
+			values[a.Name] = tftypes.NewValue(will.Type(), nil)
+			continue
 		}
 		value, err := p.attribute(at, a, is, will)
 		if err != nil {

@@ -57,6 +57,38 @@ func TestServer_ignoresWhatThePlanIgnored(t *testing.T) {
 	}
 }
 
+// TestServer_ignoresWhatHadNoValue: what the provider is to choose, because the plan's configuration doesn't declare
+// it, stays its choice if only the file declares it.
+func TestServer_ignoresWhatHadNoValue(t *testing.T) {
+	t.Parallel()
+	m := newServers(t)
+	type values = map[string]tftypes.Value
+	m.config = with(m.config, values{ // The driver is shared with other tests.
+		"name": str("choosing"), "run_strategy": str("Halted"), "disks": tftypes.NewValue(m.config["disks"].Type(), nil),
+	})
+	m.create(t)
+	firmware := func(secure any) values {
+		return values{"firmware": filled(m.state["firmware"].Type(), map[string]any{"type": "efi", "secure_boot": secure})}
+	}
+	plan, err := m.cut.PlanResourceChange(t.Context(), &tfprotov6.PlanResourceChangeRequest{
+		TypeName: virtualmachine.TypeName, PriorState: m.wire(t, m.state), PriorPrivate: m.private,
+		ProposedNewState: m.wire(t, with(m.state, firmware(nil))), Config: m.wire(t, with(m.config, firmware(nil))),
+	})
+	succeeded(t, err, plan.Diagnostics)
+	done, err := m.cut.ApplyResourceChange(t.Context(), &tfprotov6.ApplyResourceChangeRequest{
+		TypeName: virtualmachine.TypeName, PriorState: m.wire(t, m.state), PlannedState: plan.PlannedState,
+		Config: m.wire(t, with(m.config, firmware(true))), PlannedPrivate: plan.PlannedPrivate,
+	})
+	succeeded(t, err, done.Diagnostics)
+	now, err := done.NewState.Unmarshal(m.typ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := opened(t, now)["firmware"], firmware(nil)["firmware"]; !got.Equal(want) {
+		t.Errorf("the firmware is %s, want %s", got, want)
+	}
+}
+
 // TestPlannedConfig shows what an apply takes from the plan, and what from the file.
 func TestPlannedConfig(t *testing.T) {
 	t.Parallel()
@@ -97,9 +129,16 @@ func TestPlannedConfig(t *testing.T) {
 		"what declares that there is nothing": {
 			block1("one", of("", "", nil, nil)), block1("one", inPlan), block1("one", of(plan, plan, nil, nil)),
 		},
-		"what was removed":         {of(nil, nil, nil, nil), inPlan, of(plan, nil, nil, nil)},
-		"what was added":           {inFile, of(nil, nil, plan, nil), of(nil, nil, nil, file)},
-		"what wasn't known":        {inFile, undecided, inFile},
+		"what was removed":  {of(nil, nil, nil, nil), inPlan, of(plan, nil, nil, nil)},
+		"what was added":    {inFile, of(nil, nil, plan, nil), of(nil, nil, nil, file)},
+		"what wasn't known": {inFile, undecided, of(file, nil, nil, file)},
+		"what had no value before": {
+			of(nil, file, nil, nil), of(nil, tftypes.UnknownValue, nil, nil), of(nil, nil, nil, nil),
+		},
+		"what had no value before in an element": {
+			block1("many", map[string]any{"a": inFile}), block1("many", map[string]any{"a": undecided}),
+			block1("many", map[string]any{"a": of(file, nil, nil, file)}),
+		},
 		"an object":                {block1("one", inFile), block1("one", inPlan), block1("one", both)},
 		"an object that was added": {block1("one", inFile), block1("one", nil), block1("one", nil)},
 		"an object that was removed": {

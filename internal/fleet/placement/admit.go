@@ -163,7 +163,7 @@ func (p *Scheduler) admissionProblems(
 			return nil, err
 		}
 
-		r, summary = startReservation(vm), "Virtual machine can't be started now"
+		r, summary = startReservation(vm), startSummary
 	} else if r.bytes == 0 {
 		return nil, nil
 	}
@@ -184,6 +184,10 @@ func (p *Scheduler) admissionProblems(
 		problems = append(problems, inventory.Problem{
 			Attribute: b.Attribute, Summary: summary, Warning: true, Detail: b.Message, Remedy: b.Remedy,
 		})
+	}
+
+	if summary == startSummary && len(problems) == 0 {
+		problems = p.planUpdate(ctx, a, vm, d)
 	}
 
 	return problems, nil

@@ -55,7 +55,7 @@ func (p *Scheduler) CheckCreate(ctx context.Context, d Desired) ([]inventory.Pro
 
 		warnings, err := p.unchecked(ctx, d.Spec.Name)
 
-		return append(warnings, candidates[i].doubts...), err
+		return slices.Concat(warnings, candidates[i].doubts, p.planCreate(ctx, d, own, candidates)), err
 	}
 
 	if err := allSilent(d, candidates); err != nil {

@@ -277,6 +277,7 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 
 		uses = append(uses, domain.DiskUse{
 			Key: key, Source: disk.Source, Shared: slices.Contains(d.Metadata.SharedDisks, key),
+			Shareable: disk.Values["shareable"] == "yes",
 		})
 	}
 

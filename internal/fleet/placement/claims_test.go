@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -81,6 +82,28 @@ func TestClaimOf_startsFromItsDefinition(t *testing.T) {
 			if len(c.disks) != 1 || c.disks[0].Source.Name() != want[i] {
 				t.Errorf("%v, started there %v: %+v, want %s", state, starts, c.disks, want[i])
 			}
+		}
+	}
+}
+
+// A new VM may have a disk that another one writes to if both declare that.
+func TestNewUses_shareable(t *testing.T) {
+	t.Parallel()
+
+	theirs := []domain.DiskUse{{Key: "quorum", Source: domain.DiskSource{File: "/d"}, Shareable: true}}
+
+	for shareable, want := range map[string]bool{"yes": false, "": true} {
+		d := Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{
+			"quorum": {Source: domain.DiskSource{File: "/d"}, Values: domain.Values{"shareable": shareable}},
+		}}}
+
+		uses := d.newUses(nil)
+		if len(uses) != 1 {
+			t.Fatal(uses)
+		}
+
+		if _, shared := sharedWith(uses[0], theirs, true); shared != want {
+			t.Errorf("shareable = %q is refused: %t", shareable, shared)
 		}
 	}
 }

@@ -328,6 +328,12 @@ func (cy *Capacity) takenBlockers(a inventory.Reply, name string, r reservation)
 	others := uses(cy.residents(a, r.uuid), name)
 	if r.uuid != "" {
 		running(a, others)
+
+		for other, starts := range cy.reservations.byHost[a.Host.Name] {
+			if other != name && !starts.use.Empty() {
+				others[other] = starts.use // It will run.
+			}
+		}
 	}
 
 	return shortageBlockers(a.Host.Name, shortages(a, r.use, others, r.has), "")

@@ -23,6 +23,8 @@ type reservations struct {
 	// expected are the VMs for which a host was chosen and which have nothing reserved there yet; by host, then by VM
 	// name. They count only in the choice of the best host: no VM is refused because of them.
 	expected map[string]map[string]reservation
+	// planned are the VMs that checked plans start, by name. They count only in warnings of other plans.
+	planned map[string]plannedStart
 	// placing are the locks that this run has on hosts' room, by host. joining is held, by host, by the operation that
 	// takes such a lock.
 	placing map[string]*placingLock

@@ -303,3 +303,49 @@ func TestAccPolicy_gone(t *testing.T) {
 		})
 	})
 }
+
+// TestAccPolicy_twoStates: a plan tells that another state has a policy of the name, whether it creates a policy or
+// gives one the name, and whether the apply will take the other policy over or refuse.
+func TestAccPolicy_twoStates(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	own := l.StartHost(t)
+	const typeName = "virtfleet_migration_policy"
+	k := kinds[typeName]
+	config := func(name, says string) string {
+		return acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: own}}}.String() +
+			fmt.Sprintf("resource %q \"this\" {\n  name = %q\n  %s\n}\n", typeName, name, says)
+	}
+	mine, other := acctest.NewCLI(t), acctest.NewCLI(t)
+	mine.Config(t, config("prod", k.least))
+	mine.Run(t, "apply")
+	const takenOver, refused = "Policy exists already", "Another policy has this name"
+	planned := func(name, says, want string) {
+		t.Helper()
+		other.Config(t, config(name, says))
+		out := other.Run(t, "plan")
+		for _, title := range []string{takenOver, refused} {
+			if strings.Contains(out, title) != (title == want) {
+				t.Errorf("the plan of %s with %s is to warn of %q:\n%s", name, says, want, out)
+			}
+		}
+	}
+	planned("prod", k.least, takenOver)
+	planned("prod", k.other, refused)
+	planned("test", k.other, "")
+	other.Run(t, "apply")
+	planned("test", k.least, "")
+	planned("prod", k.least, takenOver)
+	planned("prod", k.other, refused)
+	if out := other.Fail(t, "apply"); !strings.Contains(out, "exists already") {
+		t.Errorf("it isn't refused: %s", out)
+	}
+	other.Run(t, "destroy")
+	if out, empty := mine.Empty(t); !empty {
+		t.Errorf("what the other one did shows up here:\n%s", out)
+	}
+	mine.Run(t, "destroy")
+	if left := record(t, l, own.Name); left != "" {
+		t.Errorf("left on host %s: %s", own.Name, left)
+	}
+}

@@ -20,23 +20,32 @@ func (r *managed[P]) ModifyPlan(
 		return
 	}
 	if req.State.Raw.IsNull() {
-		resp.Diagnostics.Append(r.warnOfNamesake(ctx, req)...)
+		resp.Diagnostics.Append(r.warnOfNamesake(ctx, req, nil)...)
 		return
 	}
 	if !r.Asks("update", r.kind.Noun, &resp.Diagnostics) {
 		return
+	}
+	if state := r.model(ctx, req.State, &resp.Diagnostics); state != nil {
+		resp.Diagnostics.Append(r.warnOfNamesake(ctx, req, state.Shared())...)
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("stale_hosts"), value.NewStringList([]string{}))...)
 }
 
 // warnOfNamesake warns about a policy on the hosts with the same content, which the apply takes over, or with only the
 // same name, where it refuses another. It is only a warning because the plan may remove that policy: Terraform doesn't
-// tell a resource whether it replaces another one.
-func (r *managed[P]) warnOfNamesake(ctx context.Context, req resource.ModifyPlanRequest) diag.Diagnostics {
+// tell a resource whether it replaces another one. was is the policy as it is, nil for a new one: only a new name can
+// be another policy's.
+func (r *managed[P]) warnOfNamesake(
+	ctx context.Context, req resource.ModifyPlanRequest, was *Common,
+) diag.Diagnostics {
 	var diags diag.Diagnostics
 	plan := r.model(ctx, req.Plan, &diags)
 	if plan == nil || r.Data.Unknown {
 		return nil // The caller's next step reports the error.
+	}
+	if was != nil && plan.Shared().Name.Equal(was.Name) {
+		return nil
 	}
 	name := plan.Shared().Name.ValueString()
 	named := func(p P) bool { return name != "" && p.Identified().Name == name }
@@ -44,7 +53,12 @@ func (r *managed[P]) warnOfNamesake(ctx context.Context, req resource.ModifyPlan
 	if !req.Config.Raw.IsFullyKnown() {
 		same = func(P) bool { return false }
 	}
-	copies, err := r.policies().Copies(ctx, func(p P) bool { return named(p) || same(p) })
+	copies, err := r.policies().Copies(ctx, func(p P) bool {
+		if was != nil {
+			return named(p) && p.Identified().ID != was.ID.ValueString()
+		}
+		return named(p) || same(p)
+	})
 	if err != nil {
 		return nil
 	}

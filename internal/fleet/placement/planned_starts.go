@@ -1,0 +1,141 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+)
+
+const startSummary = "Virtual machine can't be started now"
+
+// plannedStart is a VM that was checked in this run and will be started.
+type plannedStart struct {
+	// host is where it starts, with the reservation; "" if that isn't decided yet.
+	host string
+	reservation
+	disks []domain.DiskUse
+}
+
+// planCreate is planStart for a new VM, if it is started. own is the UUID of the VM that it replaces or completes, or
+// "". The host is decided if only one candidate is left.
+func (p *Scheduler) planCreate(
+	ctx context.Context, d Desired, own string, candidates []candidate,
+) []inventory.Problem {
+	if !status.StartsOnCreate(d.Strategy()) {
+		return nil
+	}
+
+	fit := slices.DeleteFunc(slices.Clone(candidates), func(c candidate) bool { return len(c.problems) > 0 })
+	start := plannedStart{disks: d.newUses(nil)}
+
+	var on inventory.Reply
+	if len(fit) == 1 {
+		on, start.host = fit[0].Reply, fit[0].Host.Name
+		start.reservation = reservationFor(d.Stamp(), d.memoryOn(fit[0].Host), fit[0].wish.hostUseOn(start.host))
+		start.uuid = own
+	}
+
+	return p.planStart(ctx, on, d.Spec.Name, start)
+}
+
+// planUpdate is planStart for a VM that is off.
+func (p *Scheduler) planUpdate(
+	ctx context.Context, on inventory.Reply, vm *inventory.VM, d Desired,
+) []inventory.Problem {
+	have := vm.Entry.DiskUses()
+	start := plannedStart{disks: slices.Concat(have, d.newUses(have))}
+
+	if pinned := d.Metadata.Host; pinned == "" || p.hosts.Host(pinned) == vm.On {
+		start.host, start.reservation = vm.Host, startReservation(vm)
+	}
+
+	return p.planStart(ctx, on, vm.Name, start)
+}
+
+// planStart records that the VM of that name will be started. It returns warnings about what it can't have together
+// with the other VMs for which that is recorded. Each of them could have it alone.
+func (cy *Capacity) planStart(
+	ctx context.Context, on inventory.Reply, name string, s plannedStart,
+) (problems []inventory.Problem) {
+	others := cy.recordStart(name, s)
+
+	for _, other := range slices.Sorted(maps.Keys(others)) {
+		o := others[other]
+
+		for _, disk := range s.disks {
+			if theirs, shared := sharedWith(disk, o.disks, s.host != "" && s.host == o.host); shared {
+				problems = append(problems, inventory.Problem{
+					Attribute: "disks", Summary: startSummary, Warning: true,
+					Detail: fmt.Sprintf("its %s (%s) is also %s of VM %q, or in one backing chain with it, and that VM will be "+
+						"started, too: two VMs that write to one disk destroy what is on it", disk.Text(), disk.Source.Name(),
+						theirs.Text(), other),
+					Remedy: "Find out whose disk it is, and start only one of the VMs.",
+				})
+			}
+		}
+	}
+
+	maps.DeleteFunc(others, func(_ string, o plannedStart) bool { return s.host == "" || o.host != s.host })
+
+	if len(others) == 0 {
+		return problems
+	}
+
+	s.has = offerTo(ctx, on, s.use, s.uuid)
+	with := inventory.QuoteList(slices.Sorted(maps.Keys(others)))
+
+	for _, b := range cy.blockersTogether(on, name, s.reservation, others) {
+		problems = append(problems, inventory.Problem{
+			Attribute: b.Attribute, Summary: startSummary, Warning: true,
+			Detail: fmt.Sprintf("together with %s, which will be started there, too: %s", with, b.Message), Remedy: b.Remedy,
+		})
+	}
+
+	return problems
+}
+
+// recordStart records a start, and returns those of the other VMs.
+func (cy *Capacity) recordStart(name string, s plannedStart) (others map[string]plannedStart) {
+	cy.reservations.mu.Lock()
+	defer cy.reservations.mu.Unlock()
+
+	if cy.reservations.planned == nil {
+		cy.reservations.planned = make(map[string]plannedStart)
+	}
+
+	cy.reservations.planned[name] = s
+	others = maps.Clone(cy.reservations.planned)
+	delete(others, name)
+
+	return others
+}
+
+// blockersTogether returns what blocks the VM of that name only because the others start on the host, too.
+func (cy *Capacity) blockersTogether(
+	on inventory.Reply, name string, r reservation, others map[string]plannedStart,
+) []migration.Blocker {
+	cy.reservations.mu.Lock()
+	defer cy.reservations.mu.Unlock()
+
+	if len(cy.reservationBlockers(on, name, r)) > 0 {
+		return nil // It is reported without the others.
+	}
+
+	all := make(map[string]reservation, len(others))
+	for other, o := range others {
+		all[other] = o.reservation
+	}
+
+	maps.Copy(all, cy.reservations.byHost[on.Host.Name])
+
+	together := &Capacity{hosts: cy.hosts, records: cy.records}
+	together.reservations.byHost = map[string]map[string]reservation{on.Host.Name: all}
+
+	return together.reservationBlockers(on, name, r)
+}

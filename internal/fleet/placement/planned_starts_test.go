@@ -1,0 +1,85 @@
+package placement
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// TestPlanStart: what each of several VMs could have alone is compared with what the others get.
+func TestPlanStart(t *testing.T) {
+	t.Parallel()
+
+	pinned := func(dedicated bool) domain.HostUse {
+		d, err := domain.Parse(`<domain type='qemu'><name>v</name><os><type>hvm</type></os><vcpu>1</vcpu>` +
+			`<cputune><vcpupin vcpu='0' cpuset='2'/></cputune></domain>`)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return d.Spec().HostUse().WithMetadata(domain.Metadata{DedicatedCPUs: dedicated})
+	}
+	having := func(host, file string, shareable bool) plannedStart {
+		return plannedStart{host: host, disks: []domain.DiskUse{{
+			Key: "root", Source: domain.DiskSource{File: file}, Shareable: shareable,
+		}}}
+	}
+	web := map[string]string{"app": "web"}
+	gib := func(n uint64) reservation { return reservation{bytes: n << 30} }
+	at := func(host string, r reservation) plannedStart { return plannedStart{host: host, reservation: r} }
+
+	for name, test := range map[string]struct {
+		first, second plannedStart
+		want          string
+	}{
+		"memory for both":   {at("kvm00", gib(30)), at("kvm00", gib(30)), ""},
+		"memory for one":    {at("kvm00", gib(40)), at("kvm00", gib(40)), "24064Mi"},
+		"memory on another": {at("kvm01", gib(40)), at("kvm00", gib(40)), ""},
+		"memory for none":   {at("kvm00", gib(1)), at("kvm00", gib(65)), ""},
+		"memory somewhere":  {at("", gib(40)), at("kvm00", gib(40)), ""},
+		"a CPU": {
+			at("kvm00", reservation{use: pinned(false)}), at("kvm00", reservation{use: pinned(true), uuid: "off"}), "CPU 2",
+		},
+		"a CPU for both": {at("kvm00", reservation{use: pinned(false)}), at("kvm00", reservation{use: pinned(false)}), ""},
+		"a neighbour": {
+			at("kvm00", reservation{labels: web}), at("kvm00", reservation{avoids: web}), "must not share a host",
+		},
+		"a disk": {
+			having("kvm00", "/d", false), having("kvm00", "/d", true), "one disk",
+		},
+		"a shareable disk": {
+			having("kvm00", "/d", true), having("kvm00", "/d", true), "",
+		},
+		"files of two hosts": {
+			having("kvm01", "/d", false), having("kvm00", "/d", false), "",
+		},
+	} {
+		p, all, _ := spread()
+		// The first one is defined there already, and off.
+		all[0].View.Domains["first"] = inventory.NewEntry(libvirt.Domain{
+			Name: "first", UUID: "first", State: libvirt.Shutoff,
+			PersistentXML: `<domain type='qemu'><name>first</name><os><type>hvm</type></os></domain>`,
+		})
+
+		if problems := p.planStart(t.Context(), all[0], "first", test.first); len(problems) > 0 {
+			t.Errorf("%s: of the first: %+v", name, problems)
+		}
+
+		for range 2 { // A change is planned again before it is made.
+			problems := p.planStart(t.Context(), all[0], "second", test.second)
+			if (len(problems) == 1) != (test.want != "") || len(problems) > 1 {
+				t.Errorf("%s: %+v", name, problems)
+			}
+
+			for _, problem := range problems {
+				if !strings.Contains(problem.Detail, test.want) || !strings.Contains(problem.Detail, `"first"`) ||
+					!problem.Warning {
+					t.Errorf("%s: %+v, want %q", name, problem, test.want)
+				}
+			}
+		}
+	}
+}
