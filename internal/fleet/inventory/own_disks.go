@@ -16,19 +16,32 @@ func (vm *VM) OwnsHere(o domain.OwnDisk) bool {
 
 // HasFile reports whether the file is a disk or first-boot medium of the VM, now or at its next start.
 func (vm *VM) HasFile(file string) bool {
-	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
-		if spec == nil {
-			continue
-		}
+	return hasFile(vm.PersistentSpec, file) || hasFile(vm.LiveSpec, file)
+}
 
-		if spec.Ignition != nil && *spec.Ignition == file {
+func hasFile(spec *domain.Spec, file string) bool {
+	if spec == nil {
+		return false
+	}
+
+	if spec.Ignition != nil && *spec.Ignition == file {
+		return true
+	}
+
+	for _, d := range spec.Disks {
+		if d.Source.File == file {
 			return true
 		}
+	}
 
-		for _, d := range spec.Disks {
-			if d.Source.File == file {
-				return true
-			}
+	return false
+}
+
+// LacksOwnDisk reports whether the running VM lacks an own disk that is recorded.
+func (vm *VM) LacksOwnDisk() bool {
+	for _, o := range vm.Metadata.OwnDisks {
+		if !hasFile(vm.LiveSpec, o.Path) {
+			return true
 		}
 	}
 
