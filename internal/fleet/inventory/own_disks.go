@@ -1,8 +1,10 @@
 package inventory
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -46,6 +48,27 @@ func (vm *VM) LacksOwnDisk() bool {
 	}
 
 	return false
+}
+
+// LeftFirstBoot returns the first volume, as "<pool>/<volume>", that was created for the first-boot medium of a key and
+// that this host still has. It returns "" for none, and if one of the definitions has one of them.
+func (vm *VM) LeftFirstBoot(key string, unlessIn ...*domain.Spec) string {
+	left := ""
+
+	for _, recorded := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
+		o := vm.Metadata.OwnDisks[recorded]
+		if made, _, _ := strings.Cut(recorded, "."); made != key || !vm.OwnsHere(o) { // Another may have replaced it.
+			continue
+		}
+
+		if slices.ContainsFunc(unlessIn, func(spec *domain.Spec) bool { return hasFile(spec, o.Path) }) {
+			return ""
+		}
+
+		left = cmp.Or(left, o.Pool+"/"+o.Volume)
+	}
+
+	return left
 }
 
 // Movable returns the VM's own disks, by key, that move with it: those that are created and that the VM uses.
