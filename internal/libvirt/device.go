@@ -62,9 +62,9 @@ func (h *Host) ChangeMedium(ctx context.Context, uuid, xml string) error {
 }
 
 // AwaitChanges waits until libvirt has finished the changes of a domain that it has begun, also for callers that are
-// gone: it asks for what libvirt answers only then (virDomainGetDiskErrors). Until then, the domain's XML is what it will
-// be if they succeed: a drive whose medium the guest hasn't released has the next medium there, and later the old one
-// again.
+// gone: it asks for what libvirt answers only then (virDomainGetDiskErrors). Until then, the domain's XML is what it
+// will be if they succeed: a drive whose medium the guest hasn't released has the next medium there, and later the old
+// one again.
 func (h *Host) AwaitChanges(ctx context.Context, uuid string) error {
 	if _, err := h.DiskErrors(ctx, uuid); !errors.Is(err, ErrOperationInvalid) {
 		return err

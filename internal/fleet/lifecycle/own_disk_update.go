@@ -15,8 +15,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// awaitMedia reads the VM again once libvirt has finished what it does for an earlier update that was broken off. If that
-// was to eject a medium, the running VM seems to lack the medium until its guest has refused, and may still read it.
+// awaitMedia reads the VM again once libvirt has finished what it does for an earlier update that was broken off. If
+// that was to eject a medium, the running VM seems to lack the medium until its guest has refused, and may still read
+// it.
 func (u *update) awaitMedia(ctx context.Context) error {
 	if !u.vm.Active || !u.vm.LacksOwnDisk() {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,20 +62,22 @@ func seedIn(t *testing.T, l *lab.Lab, host, name string) (files map[string]strin
 	return files, strings.TrimSpace(l.Run(t, host, "stat", "-c", "%a %U", found[1])), err
 }
 
-// keepEjecting has libvirt ask the guest of a VM for its medium until stop is called. It returns while libvirt waits for
-// the guest: the definition of the running VM has no medium then.
+// keepEjecting has libvirt ask the guest of a VM for its medium until stop is called. It returns while libvirt waits
+// for the guest: the definition of the running VM has no medium then.
 func keepEjecting(t *testing.T, l *lab.Lab, host, name string) (stop func()) {
 	t.Helper()
 	drive := driveOf(t, l, host, name)
-	ctx, cancel := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
+	var enough atomic.Bool
 	asking.Go(func() {
-		for ctx.Err() == nil {
+		for !enough.Load() {
 			_, _ = l.TryVirsh(t, host, "change-media", name, drive, "--eject", "--live")
 		}
 	})
-	stop = func() { cancel(); asking.Wait() }
+	stop = func() { enough.Store(true); asking.Wait() }
 	t.Cleanup(stop)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for {
 		files, _, err := seedIn(t, l, host, name)
 		if err == nil && files == nil {

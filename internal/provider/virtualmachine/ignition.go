@@ -75,8 +75,8 @@ func (m *model) ignitionToFleet(d *fleet.Desired) {
 	}
 }
 
-// ignitionFromFleet returns the prior block if the VM will have that file at its next start. Otherwise it returns what is
-// left of it. If no block was declared, a file that the VM has at its next start is another's. Unless the policy
+// ignitionFromFleet returns the prior block if the VM will have that file at its next start. Otherwise it returns what
+// is left of it. If no block was declared, a file that the VM has at its next start is another's. Unless the policy
 // restarts the guest, the removal of a file that the running VM has waits for its next start.
 func ignitionFromFleet(vm *fleet.VM, prior types.Object, policy string) types.Object {
 	record, made := vm.Metadata.OwnDisks[domain.IgnitionKey]
