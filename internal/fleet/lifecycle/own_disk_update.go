@@ -174,6 +174,10 @@ func (u *update) record(ctx context.Context, metadata domain.Metadata) error {
 
 // growOrDropOwnDisks grows own disks to their declared size, and removes those that are no longer declared.
 func (u *update) growOrDropOwnDisks(ctx context.Context) error {
+	if err := u.awaitMedia(ctx); err != nil { // Another program may have asked the guest meanwhile.
+		return err
+	}
+
 	u.own = maps.Clone(u.own)
 
 	for _, key := range slices.Sorted(maps.Keys(u.own)) {
