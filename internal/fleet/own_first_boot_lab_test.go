@@ -120,6 +120,17 @@ func TestLab_mediumBrokenOff(t *testing.T) {
 	apply(d)
 	has("two")
 
+	// A medium that an interrupted run began to create, and that isn't declared any more, isn't created: it goes.
+	metadata = vm.Metadata
+	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
+	medium = metadata.OwnDisks[domain.MediumKey]
+	medium.Creating = true
+	metadata.OwnDisks[domain.MediumKey] = medium
+
+	if _, err := records.WriteMetadata(t.Context(), vm, metadata); err != nil {
+		t.Fatal(err)
+	}
+
 	d.Spec.Medium = &domain.DiskSource{}
 	apply(d)
 

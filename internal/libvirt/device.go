@@ -61,6 +61,17 @@ func (h *Host) ChangeMedium(ctx context.Context, uuid, xml string) error {
 	}
 }
 
+// AwaitChanges waits until libvirt has finished the changes of a domain that it has begun, also for callers that are
+// gone: it asks for what libvirt answers only then (virDomainGetDiskErrors). Until then, the domain's XML is what it
+// will be if they succeed: a drive whose medium the guest hasn't released has the next medium there, and later the old
+// one again.
+func (h *Host) AwaitChanges(ctx context.Context, uuid string) error {
+	if _, err := h.DiskErrors(ctx, uuid); !errors.Is(err, ErrOperationInvalid) {
+		return err
+	}
+	return nil // It is off.
+}
+
 // DetachDevice removes a device from a domain (virDomainDetachDeviceFlags), from the running domain first: it returns
 // when the guest has released the device. It returns ErrNotReleased if the guest was asked and refuses, or doesn't
 // release the device before the deadline, 20 seconds by default. It is no error if the device doesn't exist.

@@ -89,7 +89,11 @@ func TestDevices_mediumOfALockedDrive(t *testing.T) {
 		t.Fatal("a locked drive took another medium")
 	}
 	// While libvirt waits for the tray, it says that the new medium is in the drive.
-	eventually(t, "the first medium to be back", func() bool { return holds(first) })
+	eventually(t, "the second medium to be there", func() bool { return holds(second) })
+	must(t, h.AwaitChanges(t.Context(), uuid))
+	if !holds(first) {
+		t.Error("the drive lacks the first medium")
+	}
 
 	before := asked()
 	go func() { result <- h.ChangeMedium(t.Context(), uuid, drive(second)) }()

@@ -1,8 +1,10 @@
 package inventory
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -16,23 +18,57 @@ func (vm *VM) OwnsHere(o domain.OwnDisk) bool {
 
 // HasFile reports whether the file is a disk or first-boot medium of the VM, now or at its next start.
 func (vm *VM) HasFile(file string) bool {
-	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
-		if spec == nil {
-			continue
-		}
+	return hasFile(vm.PersistentSpec, file) || hasFile(vm.LiveSpec, file)
+}
 
-		if spec.Ignition != nil && *spec.Ignition == file {
+func hasFile(spec *domain.Spec, file string) bool {
+	if spec == nil {
+		return false
+	}
+
+	if spec.Ignition != nil && *spec.Ignition == file {
+		return true
+	}
+
+	for _, d := range spec.Disks {
+		if d.Source.File == file {
 			return true
-		}
-
-		for _, d := range spec.Disks {
-			if d.Source.File == file {
-				return true
-			}
 		}
 	}
 
 	return false
+}
+
+// LacksOwnDisk reports whether the running VM lacks an own disk that is recorded.
+func (vm *VM) LacksOwnDisk() bool {
+	for _, o := range vm.Metadata.OwnDisks {
+		if !hasFile(vm.LiveSpec, o.Path) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// LeftFirstBoot returns the first volume, as "<pool>/<volume>", that was created for the first-boot medium of a key and
+// that this host still has. It returns "" for none, and if one of the definitions has one of them.
+func (vm *VM) LeftFirstBoot(key string, unlessIn ...*domain.Spec) string {
+	left := ""
+
+	for _, recorded := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
+		o := vm.Metadata.OwnDisks[recorded]
+		if made, _, _ := strings.Cut(recorded, "."); made != key || !vm.OwnsHere(o) { // Another may have replaced it.
+			continue
+		}
+
+		if slices.ContainsFunc(unlessIn, func(spec *domain.Spec) bool { return hasFile(spec, o.Path) }) {
+			return ""
+		}
+
+		left = cmp.Or(left, o.Pool+"/"+o.Volume)
+	}
+
+	return left
 }
 
 // Movable returns the VM's own disks, by key, that move with it: those that are created and that the VM uses.

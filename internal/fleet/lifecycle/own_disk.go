@@ -224,8 +224,8 @@ func (c *diskCreator) makeOwnDisks(
 ) error {
 	for _, key := range slices.Sorted(maps.Keys(records)) {
 		o := records[key]
-		if !o.Creating {
-			continue
+		if !o.Creating || placement.IsFirstBoot(key) && !with.declares(key) {
+			continue // or it is removed, which an interrupted run began to create
 		}
 
 		d := storage.Disk{

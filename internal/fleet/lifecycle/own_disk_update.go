@@ -15,6 +15,24 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
+// awaitMedia reads the VM again once libvirt has finished what it does for an earlier update that was broken off. If
+// that was to eject a medium, the running VM seems to lack the medium until its guest has refused, and may still read
+// it.
+func (u *update) awaitMedia(ctx context.Context) error {
+	if !u.vm.Active || !u.vm.LacksOwnDisk() {
+		return nil
+	}
+
+	if err := u.vm.On.Conn.AwaitChanges(ctx, u.vm.UUID); err != nil {
+		return &inventory.Error{
+			VM: u.vm.Name, Host: u.vm.Host, Err: err, Detail: "waiting for an earlier change of the running VM to end",
+			Next: inventory.Retry,
+		}
+	}
+
+	return u.refresh(ctx)
+}
+
 // addOwnDisks creates the own disks that the update adds. It records them first, so that an interrupted update leaves
 // no volume without a record.
 func (u *update) addOwnDisks(ctx context.Context) error {
@@ -156,6 +174,10 @@ func (u *update) record(ctx context.Context, metadata domain.Metadata) error {
 
 // growOrDropOwnDisks grows own disks to their declared size, and removes those that are no longer declared.
 func (u *update) growOrDropOwnDisks(ctx context.Context) error {
+	if err := u.awaitMedia(ctx); err != nil { // Another program may have asked the guest meanwhile.
+		return err
+	}
+
 	u.own = maps.Clone(u.own)
 
 	for _, key := range slices.Sorted(maps.Keys(u.own)) {

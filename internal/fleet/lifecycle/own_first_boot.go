@@ -29,6 +29,11 @@ func firstBootOf(d placement.Desired) firstBoot {
 	return firstBoot{medium: d.CloudInit, ignition: d.Ignition}
 }
 
+// declares reports whether the content of the volume of a key is declared.
+func (b firstBoot) declares(key string) bool {
+	return key == domain.MediumKey && b.medium != nil || key == domain.IgnitionKey && b.ignition != nil
+}
+
 // placeFirstBoot writes the path of the volume into a specification.
 func placeFirstBoot(spec *domain.Spec, key string, o domain.OwnDisk) {
 	if key == domain.MediumKey {

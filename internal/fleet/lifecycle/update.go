@@ -107,7 +107,7 @@ func (u *update) changeVM(ctx context.Context) error {
 		return err
 	}
 
-	if err := u.checkDisks(ctx); err != nil {
+	if err := inTurn(ctx, u.awaitMedia, u.checkDisks); err != nil {
 		return err
 	}
 

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,6 +62,41 @@ func seedIn(t *testing.T, l *lab.Lab, host, name string) (files map[string]strin
 	return files, strings.TrimSpace(l.Run(t, host, "stat", "-c", "%a %U", found[1])), err
 }
 
+// keepEjecting has libvirt ask the guest of a VM for its medium until stop is called. It returns while libvirt waits
+// for the guest: the definition of the running VM has no medium then.
+func keepEjecting(t *testing.T, l *lab.Lab, host, name string) (stop func()) {
+	t.Helper()
+	drive := driveOf(t, l, host, name)
+	var asking sync.WaitGroup
+	var enough atomic.Bool
+	asking.Go(func() {
+		for !enough.Load() {
+			_, _ = l.TryVirsh(t, host, "change-media", name, drive, "--eject", "--live")
+		}
+	})
+	stop = func() { enough.Store(true); asking.Wait() }
+	t.Cleanup(stop)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		files, _, err := seedIn(t, l, host, name)
+		if err == nil && files == nil {
+			return stop
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the definition has %q, %v", files, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// driveOf returns the target of a VM's CD-ROM drive.
+func driveOf(t *testing.T, l *lab.Lab, host, name string) string {
+	t.Helper()
+	return strings.Fields(l.Run(t, host, "sh", "-c", "virsh -q domblklist --details "+name+" | grep cdrom"))[2]
+}
+
 // waitForHostname waits until a guest has a name.
 func waitForHostname(t *testing.T, l *lab.Lab, host, name, want string) error {
 	t.Helper()
@@ -101,13 +138,14 @@ resource "virtfleet_storage_pool" "vms" {
 	}
 	// With one version, all write-only values are written again.
 	const secondName = `meta_data_wo = "local-hostname: second", meta_data_wo_version = "1", instance_id = "i-2"`
-	config := func(cloudInit string) string {
+	configWith := func(more hcl, cloudInit string) string {
 		return base + vmWithKernelWords(l, name, "seed").with(talking).with(hcl{
 			"host": quote("kvm3"), "termination_grace_period": quote("1m0s"),
 			"disks":      `{ root = { pool = virtfleet_storage_pool.vms.name, size = "16Mi" } }`,
 			"cloud_init": cloudInit,
-		}).String()
+		}).with(more).String()
 	}
+	config := func(cloudInit string) string { return configWith(nil, cloudInit) }
 	is := func(want map[string]string, pools ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			files, mode, err := seedIn(t, l, "kvm3", name)
@@ -138,6 +176,9 @@ resource "virtfleet_storage_pool" "vms" {
 		return nil
 	}
 	root, medium := name+"-root", name+"-cloud-init"
+	locked := hcl{"timeouts": `{ update = "12s" }`} // This is shorter than the guest is asked to open the tray.
+	isLocked := regexp.MustCompile(`(?s)guest\s+has\s+locked\s+the\s+drive`)
+	var stopAsking func()
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config(`{ user_data = "users: []" }`), ExpectError: regexp.MustCompile(`#cloud-config`),
 	}, resource.TestStep{
@@ -176,16 +217,33 @@ resource "virtfleet_storage_pool" "vms" {
 		}),
 	}, resource.TestStep{
 		PreConfig: func() {
-			target := strings.Fields(l.Run(t, "kvm3", "sh", "-c", "virsh -q domblklist --details "+name+" | grep cdrom"))[2]
-			l.Virsh(t, "kvm3", "change-media", name, target, "--eject", "--live", "--config", "--force")
+			l.Virsh(t, "kvm3", "change-media", name, driveOf(t, l, "kvm3", name), "--eject", "--live", "--config", "--force")
 		},
 		Config:           config(seed("2", secondName)),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check:            is(map[string]string{"user-data": secret + "2"}, medium, root),
 	}, resource.TestStep{
-		Config:           config(""),
-		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		Check:            is(nil, root),
+		// While the guest has the drive open, its tray is locked.
+		PreConfig: func() {
+			outputInGuest(t, l, "kvm3", name, `until (: </dev/sr0) 2>/dev/null; do sleep 0.1; done
+sleep 100000 </dev/sr0 >/dev/null 2>&1 &
+echo $! >/held; sleep 1`)
+		},
+		Config: configWith(locked, ""), ExpectError: isLocked,
+	}, resource.TestStep{
+		// libvirt waits for the guest on behalf of another program, as it does for a run that was killed.
+		PreConfig: func() { stopAsking = keepEjecting(t, l, "kvm3", name) },
+		Config:    configWith(locked, ""), ExpectError: isLocked,
+	}, resource.TestStep{
+		// The definition has no medium any more, and the applies that failed have left its file.
+		PreConfig: func() {
+			stopAsking()
+			if got := volumes(t, l, "kvm3", name); !slices.Equal(got, []string{medium, root}) {
+				t.Errorf("the storage pool has %q", got)
+			}
+			outputInGuest(t, l, "kvm3", name, `kill $(cat /held)`)
+		},
+		Config: configWith(locked, ""), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: is(nil, root),
 	}, resource.TestStep{
 		Config:           config(seed("3", `user_data = null, pool = "default"`)),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),

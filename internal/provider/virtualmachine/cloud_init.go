@@ -118,7 +118,8 @@ func hostname(name string) string {
 }
 
 // cloudInitFromFleet returns the prior block if the VM still has that medium, according to its metadata and its drive.
-// Otherwise it returns null, and the next apply inserts the medium again.
+// Otherwise it returns what is left of it, and the next apply inserts the medium again, or removes it. If no block was
+// declared, a medium that the VM has at its next start is another's, as that of an imported VM.
 func cloudInitFromFleet(vm *fleet.VM, prior types.Object) types.Object {
 	record, made := vm.Metadata.OwnDisks[domain.MediumKey]
 	is := made && isFirstBoot(record, cloudInitAttributes, prior)
@@ -130,10 +131,16 @@ func cloudInitFromFleet(vm *fleet.VM, prior types.Object) types.Object {
 		staged := i == 1 && !there && vm.PersistentSpec != nil
 		is = is && (drive.Source.File == record.Path || staged)
 	}
-	if !is || prior.IsUnknown() {
+	switch {
+	case prior.IsUnknown():
 		return types.ObjectNull(cloudInitType.AttrTypes)
+	case prior.IsNull():
+		return leftFirstBoot(vm.LeftFirstBoot(domain.MediumKey, vm.DeclaredSpec()), cloudInitAttributes)
+	case !is:
+		return leftFirstBoot(vm.LeftFirstBoot(domain.MediumKey), cloudInitAttributes)
+	default:
+		return prior
 	}
-	return prior
 }
 
 // validateCloudInit checks the content of a first-boot medium. Unknown values are checked once they are known.

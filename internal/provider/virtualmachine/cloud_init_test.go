@@ -81,13 +81,69 @@ func TestCloudInit_planAndDrift(t *testing.T) {
 		change(vm.LiveSpec, &record)
 		vm.Metadata.OwnDisks[domain.MediumKey] = record
 		now.fromFleet(observation{vm: vm}, state)
-		if !now.CloudInit.IsNull() {
+		if now.CloudInit.Equal(state.CloudInit) {
 			t.Errorf("%s: the state still has %s", name, now.CloudInit)
 		}
 	}
 	now.fromFleet(observation{vm: vmAfterApply(t, config)}, state)
 	if !now.CloudInit.Equal(state.CloudInit) || len(now.Disks.Elements()) != 1 {
 		t.Errorf("as it was: %s, %s", now.CloudInit, now.Disks)
+	}
+}
+
+// A medium that was to be removed is in the state until no volume of it is left. So the next plan shows the removal.
+func TestCloudInit_left(t *testing.T) {
+	t.Parallel()
+	config, without := withSeed(nil), withSeed(nil).without("cloud_init")
+	const file = "/srv/vms/medium"
+	drive := func(has bool) domain.Disk {
+		if has {
+			return domain.Disk{Device: "cdrom", Source: domain.DiskSource{File: file}}
+		}
+		return domain.Disk{Device: "cdrom"}
+	}
+	for name, test := range map[string]struct {
+		prior            in
+		persistent, live bool // which definitions still have it
+		retired          bool // another medium had replaced it
+		want             string
+	}{
+		"an imported VM":      {without, true, true, false, ""},
+		"a locked tray":       {without, false, true, false, "vms/cloud-init"},
+		"not deleted":         {without, false, false, false, "vms/cloud-init"},
+		"replaced":            {without, false, false, true, "vms/cloud-init"},
+		"killed":              {config, false, true, false, "vms/cloud-init"},
+		"killed and released": {config, false, false, false, "vms/cloud-init"},
+		"ejected by hand":     {config, true, false, false, "vms/cloud-init"},
+	} {
+		vm := vmAfterApply(t, config)
+		vm.HostUUID = "here"
+		record := vm.Metadata.OwnDisks[domain.MediumKey]
+		record.HostUUID, record.Path = "here", file
+		vm.Metadata.OwnDisks = map[string]domain.OwnDisk{domain.MediumKey: record}
+		if test.retired {
+			vm.Metadata.OwnDisks = map[string]domain.OwnDisk{domain.MediumKey + ".web": record}
+		}
+		vm.PersistentSpec.Disks[domain.MediumKey] = drive(test.persistent)
+		vm.LiveSpec.Disks[domain.MediumKey] = drive(test.live)
+		var now, again model
+		now.fromFleet(observation{vm: vm}, stateAfterApply(t, test.prior))
+		again.fromFleet(observation{vm: vm}, &now)
+		if got := text(open(now.CloudInit).string("pool")); got != test.want || !again.CloudInit.Equal(now.CloudInit) {
+			t.Errorf("%s: the state has %s, then %s; want %q", name, now.CloudInit, again.CloudInit, test.want)
+		}
+		o := planning{config: modelOf(t, without), state: &now, live: vm.LiveSpec}.plan()
+		removes := o.want.Medium != nil && *o.want.Medium == domain.DiskSource{}
+		if want := test.want != ""; removes != want || want && !o.changed || o.diags.HasError() {
+			t.Errorf("%s: changed: %v, removes: %v, %s", name, o.changed, removes, diagText(o.diags))
+		}
+		if o := (planning{config: modelOf(t, config), state: &now, live: vm.LiveSpec}).plan(); !o.changed {
+			t.Errorf("%s: declared again, it isn't planned", name)
+		}
+		// A volume that another host may use stays, with a warning.
+		if diags := unmetChanges(&now, stateAfterApply(t, without), stateAfterApply(t, config)); diags.HasError() {
+			t.Errorf("%s: %s", name, diagText(diags))
+		}
 	}
 }
 

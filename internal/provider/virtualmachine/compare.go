@@ -78,6 +78,9 @@ func unmetChanges(now, plan, state *model) diag.Diagnostics {
 	}
 	before = attributePairs(policyAttributes, state, state)
 	for i, p := range attributePairs(policyAttributes, now, plan) {
+		if block, ok := p.a.(types.Object); ok && p.b.IsNull() && isLeftFirstBoot(block) {
+			continue // The update has said why it keeps the volume, and the next plan shows it.
+		}
 		wrong = append(wrong, differences(p.name, p.name, p.a, p.b, before[i].a)...)
 	}
 	wrong = append(wrong, differences("status", "status", now.Status, plan.Status, nil)...)

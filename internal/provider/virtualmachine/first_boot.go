@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -65,6 +66,28 @@ func firstBootDigest(level attributes, o types.Object) string {
 func isFirstBoot(record domain.OwnDisk, level attributes, block types.Object) bool {
 	pool := text(open(block).string("pool"))
 	return !record.Creating && record.Content == firstBootDigest(level, block) && (pool == "" || pool == record.Pool)
+}
+
+// leftFirstBoot returns the block for a volume of a first-boot block that an apply is still to remove: only its pool is
+// set, to "<pool>/<volume>". So the next plan shows the removal, also if the apply that was to remove the volume has
+// failed. It is null if there is no volume, see fleet.VM.LeftFirstBoot.
+func leftFirstBoot(volume string, level attributes) types.Object {
+	kinds := objectType(level).AttrTypes
+	if volume == "" {
+		return types.ObjectNull(kinds)
+	}
+	a := make(map[string]attr.Value, len(level))
+	for name := range level {
+		a[name] = types.StringNull()
+	}
+	a["pool"] = types.StringValue(volume)
+	return types.ObjectValueMust(kinds, a)
+}
+
+// isLeftFirstBoot reports whether a block is one of leftFirstBoot. No configuration has one: the name of a storage pool
+// has no slash.
+func isLeftFirstBoot(block types.Object) bool {
+	return storage.ParseRef(text(open(block).string("pool"))) != nil
 }
 
 // firstBootPool returns the storage pool for a new volume of a first-boot block: the block's own pool, or else that of

@@ -55,7 +55,7 @@ func (m *model) ignitionFile(prior *model) *string {
 	switch is, was := m.Ignition, prior.Ignition; {
 	case !isKnown(is):
 		return nil
-	case isSet(is) && !isSet(was):
+	case isSet(is) && (!isSet(was) || isLeftFirstBoot(was)):
 		return new(knownSource)
 	case isSet(is) && digest(is) == digest(was) && stays(pool(is), pool(was)):
 		return nil
@@ -75,18 +75,27 @@ func (m *model) ignitionToFleet(d *fleet.Desired) {
 	}
 }
 
-// ignitionFromFleet returns the prior block if the VM will have that file at its next start, and null otherwise.
-func ignitionFromFleet(vm *fleet.VM, prior types.Object) types.Object {
+// ignitionFromFleet returns the prior block if the VM will have that file at its next start. Otherwise it returns what
+// is left of it. If no block was declared, a file that the VM has at its next start is another's. Unless the policy
+// restarts the guest, the removal of a file that the running VM has waits for its next start.
+func ignitionFromFleet(vm *fleet.VM, prior types.Object, policy string) types.Object {
 	record, made := vm.Metadata.OwnDisks[domain.IgnitionKey]
-	spec := vm.PersistentSpec
-	if spec == nil {
-		spec = vm.LiveSpec
-	}
-	if !made || !isFirstBoot(record, ignitionAttributes, prior) || prior.IsUnknown() ||
-		spec == nil || spec.Ignition == nil || *spec.Ignition != record.Path {
+	spec := vm.DeclaredSpec()
+	if prior.IsUnknown() {
 		return types.ObjectNull(ignitionType.AttrTypes)
 	}
-	return prior
+	if made && isFirstBoot(record, ignitionAttributes, prior) && spec != nil && spec.Ignition != nil &&
+		*spec.Ignition == record.Path {
+		return prior
+	}
+	var stays []*domain.Spec
+	if prior.IsNull() {
+		stays = append(stays, spec)
+	}
+	if policy != fleet.PolicyRestart {
+		stays = append(stays, vm.LiveSpec)
+	}
+	return leftFirstBoot(vm.LeftFirstBoot(domain.IgnitionKey, stays...), ignitionAttributes)
 }
 
 // validateIgnition checks a configuration as far as it is known. Unknown values are checked once they are known.

@@ -3,6 +3,8 @@ package virtualmachine
 import (
 	"strings"
 	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
 // withIgnition is a VM with a disk of its own and a configuration for Ignition.
@@ -57,6 +59,60 @@ func TestIgnition_plan(t *testing.T) {
 	now.fromFleet(observation{vm: vmAfterApply(t, without)}, state)
 	if !now.Ignition.IsNull() {
 		t.Errorf("where there is none: %s", now.Ignition)
+	}
+}
+
+// A file that was to be removed is in the state until it is gone, unless its removal waits for the next start.
+func TestIgnition_left(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		policy         string
+		declared       bool // in the state
+		defined, runs  bool
+		want, restarts bool
+	}{
+		"an imported VM":       {"Restart", false, true, true, false, false},
+		"broken off":           {"Restart", false, false, true, true, true},
+		"after its restart":    {"Restart", false, false, false, true, false},
+		"killed":               {"Restart", true, false, true, true, true},
+		"killed after it":      {"Restart", true, false, false, true, false},
+		"staged":               {"Stage", false, false, true, false, false},
+		"staged and killed":    {"Stage", true, false, true, false, false},
+		"staged and restarted": {"Stage", false, false, false, true, false},
+	} {
+		config := withIgnition(nil).with(in{"update_policy": test.policy})
+		prior := config
+		if !test.declared {
+			prior = config.without("ignition")
+		}
+		vm := vmAfterApply(t, config)
+		vm.HostUUID = "here"
+		record := vm.Metadata.OwnDisks[domain.IgnitionKey]
+		record.HostUUID = "here"
+		vm.Metadata.OwnDisks = map[string]domain.OwnDisk{domain.IgnitionKey: record}
+		if !test.defined {
+			vm.PersistentSpec.Ignition = nil
+		}
+		if !test.runs {
+			vm.LiveSpec.Ignition = nil
+		}
+		var now, again model
+		now.fromFleet(observation{vm: vm}, stateAfterApply(t, prior))
+		again.fromFleet(observation{vm: vm}, &now)
+		if isSet(now.Ignition) != test.want || !again.Ignition.Equal(now.Ignition) {
+			t.Errorf("%s: the state has %s, then %s", name, now.Ignition, again.Ignition)
+		}
+		p := planning{config: modelOf(t, config.without("ignition")), state: &now, live: vm.LiveSpec}
+		o := p.plan()
+		removes := o.want.Ignition != nil && *o.want.Ignition == ""
+		if removes != test.want || o.power != nil && o.power.Restarts != test.restarts || o.diags.HasError() {
+			t.Errorf("%s: removes: %v, %+v, %s", name, removes, o.power, diagText(o.diags))
+		}
+		if was := now.Ignition; test.want {
+			if file := modelOf(t, config).ignitionFile(&now); file == nil || *file != knownSource {
+				t.Errorf("%s: declared again after %s, the file is %v", name, was, file)
+			}
+		}
 	}
 }
 

@@ -236,7 +236,7 @@ func (m *model) metadataFromFleet(seen observation, prior *model) {
 	m.OnDestroy = onDestroyFromFleet(recorded.Kept, prior.OnDestroy)
 
 	m.CloudInit = cloudInitFromFleet(seen.vm, prior.CloudInit)
-	m.Ignition = ignitionFromFleet(seen.vm, prior.Ignition)
+	m.Ignition = ignitionFromFleet(seen.vm, prior.Ignition, prior.updatePolicy())
 	m.EvictionStrategy = kept("eviction_strategy",
 		value.NewStringOrNull(recorded.EvictionStrategy), prior.EvictionStrategy)
 	m.Placement = placementFromFleet(recorded, prior.Placement)

@@ -18,8 +18,15 @@ var unread = map[string]bool{
 }
 
 // keepUnreached sets what an update that failed didn't bring to the host, and no refresh reads, to what it was before.
-// The next plan then shows the change again. vm is the VM that the update returned.
+// The next plan then shows the change again. vm is the VM that the update returned. No refresh tells a first-boot block
+// that is still to be removed from one that was never declared.
 func (m *model) keepUnreached(before *model, vm *fleet.VM) {
+	if m.CloudInit.IsNull() {
+		m.CloudInit = cloudInitFromFleet(vm, before.CloudInit)
+	}
+	if m.Ignition.IsNull() {
+		m.Ignition = ignitionFromFleet(vm, before.Ignition, m.updatePolicy())
+	}
 	if !vm.PasswordSet {
 		m.GraphicsAccess = before.GraphicsAccess
 	}

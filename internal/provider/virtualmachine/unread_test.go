@@ -91,3 +91,23 @@ func TestUnread_afterAFailedUpdate(t *testing.T) {
 		}
 	}
 }
+
+// What an update that failed was to remove, and hasn't, is in the state as before.
+func TestUnread_removed(t *testing.T) {
+	t.Parallel()
+	for _, base := range []in{full, withSeed(nil), withIgnition(nil)} {
+		before := stateAfterApply(t, base)
+		for _, name := range value.Keys(policyAttributes) {
+			if _, isUnread := unread[name]; isUnread || name == "run_strategy" || !isSet(before.get(name)) {
+				continue
+			}
+			var now model
+			planned, vm := modelOf(t, base.without(name)), mustMake(t, modelOf(t, base))
+			planned.keepUnreached(before, vm)
+			now.fromFleet(observation{vm: vm}, planned)
+			if !isSet(now.get(name)) {
+				t.Errorf("%s isn't in the state; it was %s", name, before.get(name))
+			}
+		}
+	}
+}
