@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -253,29 +254,49 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 		return nil
 	}
 
-	if o.RemovedWithVM() && !u.vm.OwnsHere(o) && o.HostUUID != "" {
-		u.left = append(u.left, domain.LeftVolume{
-			Host: u.vm.Peers[o.HostUUID], HostUUID: o.HostUUID, Pool: o.Pool, Volume: o.Volume, Path: o.Path,
-		})
-	}
-
-	if o.RemovedWithVM() && u.vm.OwnsHere(o) {
-		switch err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, key, o, true); {
-		case errors.Is(err, storage.ErrUsersUnknown), errors.Is(err, storage.ErrUnseen):
-			// It stays recorded, and Delete knows it as well.
-			u.kept = append(u.kept, keptDisk(key, o, err)+". The next change of the VM tries again")
-
-			return nil
-		case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
-			u.kept = append(u.kept, keptDisk(key, o, err))
-		case err != nil:
-			return fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
+	if o.RemovedWithVM() {
+		if stays, err := u.deleteOwnDisk(ctx, key, o); err != nil || stays {
+			return err
 		}
 	}
 
 	delete(u.own, key)
 
 	return nil
+}
+
+// deleteOwnDisk deletes the volume of a disk that the VM has lost, here or where the VM was. It reports whether the disk
+// stays recorded, so that a later update tries again.
+func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk) (stays bool, err error) {
+	users, err := u.manager.records.Storage().UserHosts(ctx, u.vm.Host, o.Pool)
+	if err != nil {
+		return true, err
+	}
+
+	if shared := len(users) > 1; !u.vm.OwnsHere(o) && !shared {
+		if o.HostUUID != "" {
+			u.left = append(u.left, domain.LeftVolume{
+				Host: cmp.Or(u.vm.Peers[o.HostUUID], o.HostUUID), HostUUID: o.HostUUID,
+				Pool: o.Pool, Volume: o.Volume, Path: o.Path,
+			})
+		}
+
+		return false, nil
+	}
+
+	switch err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, key, o, true); {
+	case errors.Is(err, storage.ErrUsersUnknown), errors.Is(err, storage.ErrUnseen):
+		// It stays recorded, and Delete knows it as well.
+		u.kept = append(u.kept, keptDisk(key, o, err)+". The next change of the VM tries again")
+
+		return true, nil
+	case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
+		u.kept = append(u.kept, keptDisk(key, o, err))
+	case err != nil:
+		return true, fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
+	}
+
+	return false, nil
 }
 
 // checkDisks returns an error if a disk can't change its form, or can't be removed, before anything is changed.
