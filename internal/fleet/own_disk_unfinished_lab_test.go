@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
@@ -20,6 +21,13 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 
 	l, f, pool, dir := withPool(t, "kvm1", "kvm2")
 	d := owner(t, l, "Halted", pool)
+	d.Spec.Medium = &domain.DiskSource{File: "/to/be/made"}
+	seed := func(content string) {
+		d.OwnDisks[domain.MediumKey] = domain.OwnDisk{Pool: pool, Content: content}
+		d.CloudInit = &firstboot.NoCloud{UserData: "#!/bin/sh\necho " + content}
+	}
+	seed("one")
+
 	vm := create(t, f, l, d)
 	first := vm.Metadata.OwnDisks["disk0"].Path
 	d.Spec.Disks["disk0"] = domain.Disk{Source: domain.DiskSource{File: first}} // As Terraform knows it.
@@ -47,7 +55,10 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 		}
 	}
 
-	// libvirt refuses the whole definition. The next update may declare the disk in another way.
+	// libvirt refuses the whole definition. The next update may declare the disk in another way. The first medium is still
+	// the VM's.
+	seed("two")
+
 	d.OwnDisks["disk1"] = domain.OwnDisk{Pool: pool, Bytes: 1 << 20}
 	d.Spec.Disks["disk1"] = domain.Disk{Source: domain.DiskSource{File: "/to/be/made"}}
 	d.Spec.ExtraDevices = map[string]string{"odd": "<watchdog model='none-such'/>"}
@@ -56,8 +67,12 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 		t.Fatalf("the definition isn't refused: %v", err)
 	}
 
-	has(map[string]string{"disk0": first})
-	hasOnly(t, l, "kvm1", dir, first)
+	has(map[string]string{"disk0": first, domain.MediumKey: first})
+	hasOnly(t, l, "kvm1", dir, first, mediumOf(now))
+
+	if medium := now.Metadata.OwnDisks[domain.MediumKey]; medium.Content != "one" || medium.Path != mediumOf(now) {
+		t.Errorf("%+v is recorded, and the VM has %s", medium, mediumOf(now))
+	}
 
 	// Killed runs began to create disks in another pool.
 	other := lab.Name(t) + "-other"
@@ -96,8 +111,8 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 	}
 
 	second := now.Metadata.OwnDisks["disk1"].Path
-	has(map[string]string{"disk0": first, "disk1": first})
-	hasOnly(t, l, "kvm1", dir, first, second)
+	has(map[string]string{"disk0": first, "disk1": first, domain.MediumKey: first})
+	hasOnly(t, l, "kvm1", dir, first, second, mediumOf(now))
 
 	// An update couldn't remove a disk that it took from the VM, and the VM moves.
 	lost := leave("disk2", pool, domain.OwnDisk{Removing: true})
@@ -115,9 +130,9 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 		t.Error(err)
 	}
 
-	has(map[string]string{"disk0": first, "disk1": first})
+	has(map[string]string{"disk0": first, "disk1": first, domain.MediumKey: first})
 	hasOnly(t, l, "kvm1", dir)
-	hasOnly(t, l, "kvm2", dir, first, second)
+	hasOnly(t, l, "kvm2", dir, first, second, mediumOf(now))
 
 	if _, err := f.Delete(t.Context(), vm.UUID, lastOf(now), 0); err != nil {
 		t.Error(err)

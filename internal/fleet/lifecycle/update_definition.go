@@ -172,23 +172,27 @@ func (u *update) recordHeld(ctx context.Context, path string, held bool) error {
 }
 
 // takeBack defines the VM again as it was, if its definition was changed, unless its lock is lost. What this update has
-// created for it goes, too.
+// created for it goes, too. After an update that was interrupted it stays: the next one continues with it.
 func (u *update) takeBack(ctx context.Context) error {
+	interrupted := ctx.Err() != nil
+
 	ctx, cancel := lease.GraceContext(ctx)
 	defer cancel()
 
-	if u.before == "" {
-		return u.discardMade(ctx)
+	if u.before != "" {
+		if _, err := u.vm.On.Conn.RedefineDomain(ctx, u.before, u.before); err != nil {
+			return fmt.Errorf("its definition was not restored: %w", err)
+		}
+
+		u.defined, u.before = false, ""
+
+		if err := u.refresh(ctx); err != nil {
+			return err
+		}
 	}
 
-	if _, err := u.vm.On.Conn.RedefineDomain(ctx, u.before, u.before); err != nil {
-		return fmt.Errorf("its definition was not restored: %w", err)
-	}
-
-	u.defined, u.before = false, ""
-
-	if err := u.refresh(ctx); err != nil {
-		return err
+	if interrupted {
+		return nil
 	}
 
 	return u.discardMade(ctx)

@@ -13,7 +13,7 @@ type Plugging struct {
 	// Disks are those that the running VM doesn't have yet.
 	Disks []domain.DiskUse
 	// Define writes the disks into the VM's definition, where other runs see them. TakeBack undoes that, also if Define
-	// failed after it wrote them, or may have written them, and what was prepared for it.
+	// failed after it wrote them, or may have written them.
 	Define, TakeBack func(context.Context) error
 	// Plug gives the VM what its definition has, and reads it again.
 	Plug func(context.Context) error
@@ -28,7 +28,7 @@ func (cs *Claims) PlugAlone(ctx context.Context, vm *inventory.VM, p Plugging) e
 
 	unlock, err := cs.lockNames(ctx, c)
 	if err != nil {
-		return errors.Join(err, p.TakeBack(ctx))
+		return err
 	}
 	defer unlock()
 
