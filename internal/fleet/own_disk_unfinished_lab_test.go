@@ -114,8 +114,21 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 	has(map[string]string{"disk0": first, "disk1": first, domain.MediumKey: first})
 	hasOnly(t, l, "kvm1", dir, first, second, mediumOf(now))
 
-	// An update couldn't remove a disk that it took from the VM, and the VM moves.
-	lost := leave("disk2", pool, domain.OwnDisk{Removing: true})
+	// An update couldn't remove a disk that it took from the VM, and the VM moves. What an earlier move left on its host
+	// wasn't there to be removed, and the VM has lost it since.
+	lost, back := leave("disk2", pool, domain.OwnDisk{Removing: true}), leave("disk3", pool, domain.OwnDisk{})
+	m := now.Metadata
+	m.OwnDisks = maps.Clone(m.OwnDisks)
+	delete(m.OwnDisks, "disk3")
+
+	m.LeftVolumes = []domain.LeftVolume{{
+		Host: "kvm1", HostUUID: now.HostUUID, Pool: pool, Volume: path.Base(back), Path: back,
+	}}
+	if _, err = records.WriteMetadata(t.Context(), now, m); err != nil {
+		t.Fatal(err)
+	}
+
+	f.ForgetAll()
 
 	if now, _, err = f.Move(t.Context(), vm.UUID, lastOf(now), "kvm2", migration.Options{}); err != nil {
 		t.Fatal(err)

@@ -201,7 +201,7 @@ func (cl *Cleanup) RemoveLeftVolumes(
 
 	for _, left := range vm.Metadata.LeftVolumes {
 		h := cl.hosts.Host(vm.Peers[left.HostUUID])
-		if h == nil || h == vm.On || h.Config.Fenced || only != nil && h != only {
+		if h == nil || vm.Uses(left) || h.Config.Fenced || only != nil && h != only {
 			continue
 		}
 
@@ -209,7 +209,7 @@ func (cl *Cleanup) RemoveLeftVolumes(
 			continue // The stale definition there still uses it.
 		}
 
-		stays, unseen, err := cl.removeLeftVolume(ctx, vm, h, left, certain)
+		stays, unseen, err := cl.removeLeftVolume(ctx, vm, h, left, certain && vm.HasFile(left.Path))
 		if err != nil {
 			failures = append(failures, &inventory.Error{
 				VM: vm.Name, Host: h.Name, Err: err,
@@ -287,7 +287,7 @@ func (cl *Cleanup) removeOriginal(
 func (cl *Cleanup) removeLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,
 ) (stays string, unseen bool, err error) {
-	if !certain {
+	if !certain && h != vm.On {
 		one, err := migration.IsSameFile(ctx, h.Conn, vm.On.Conn, left.Path)
 
 		switch {
@@ -344,7 +344,7 @@ func (cl *Cleanup) releaseLeft(
 
 	return cl.records.Storage().Release(ctx, storage.Release{
 		Host: h.Name, Ref: storage.Ref{Pool: left.Pool, Name: left.Volume}, Path: left.Path, VM: vm.UUID,
-		Detached: true, Moved: true, Hosts: users, Others: cl.hosts.Connections().Present().Without(users.Names()...),
+		Detached: true, Moved: h != vm.On, Hosts: users, Others: cl.hosts.Connections().Present().Without(users.Names()...),
 	})
 }
 
