@@ -76,7 +76,7 @@ func (vm *VM) NotOwn(files []string) []string {
 	})
 }
 
-// LeftElsewhere returns what moves left. On the VM's own host, the files are its disks, also if another tool has brought
+// LeftElsewhere returns what moves left. On the VM's own host, the files are its disks, even if another tool brought
 // it back there; only volumes of own disks that the VM has lost are left over.
 func (vm *VM) LeftElsewhere() []domain.LeftVolume {
 	return slices.DeleteFunc(slices.Clone(vm.Metadata.LeftVolumes), vm.Uses)

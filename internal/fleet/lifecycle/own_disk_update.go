@@ -265,7 +265,7 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	return nil
 }
 
-// deleteOwnDisk deletes the volume of a disk that the VM has lost, here or where the VM was. It reports whether the disk
+// deleteOwnDisk deletes the volume of a disk that the VM has lost, here or where the VM was. It reports whether it
 // stays recorded, so that a later update tries again.
 func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk) (stays bool, err error) {
 	users, err := u.manager.records.Storage().UserHosts(ctx, u.vm.Host, o.Pool)

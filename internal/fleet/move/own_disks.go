@@ -333,7 +333,7 @@ func (cl *Cleanup) removeLeftVolume(
 	return err.Error(), unseen, nil
 }
 
-// releaseLeft removes a volume that a move left, unless something uses it. All hosts that share its pool have to answer.
+// releaseLeft removes a volume that a move left, unless something uses it. All hosts that share its pool must answer.
 func (cl *Cleanup) releaseLeft(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume,
 ) error {
