@@ -68,9 +68,9 @@ type Metadata struct {
 	// Copies are files that moves created on other hosts. While the VM is here, the files are unfinished, and any run
 	// that finds them removes them.
 	Copies []Copy
-	// LeftVolumes are the volumes of own disks that moves copied, at their old places, and the originals of other disks
-	// that moves are to remove. On a host that the VM isn't on they are no longer used, and any run that finds them
-	// removes them.
+	// LeftVolumes are the volumes of own disks that moves copied, at their old places, those of own disks that the VM lost
+	// before it moved, and the originals of other disks that moves are to remove. On a host that the VM isn't on they are
+	// no longer used, and any run that finds them removes them.
 	LeftVolumes []LeftVolume
 	// Generation counts our writes: of two definitions of a VM, the higher number is newer. 0: never written.
 	Generation uint64

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -44,7 +45,7 @@ func (a *adders) begin(t *testing.T, l *lab.Lab, strategy string) {
 		f.ForgetAll()
 
 		bare := a.wishes[i]
-		bare.Spec.Disks, bare.Metadata.RunStrategy = map[string]domain.Disk{}, strategy
+		bare.Spec.Disks, bare.OwnDisks, bare.Metadata.RunStrategy = map[string]domain.Disk{}, nil, strategy
 		a.vms[i] = create(t, f, l, bare)
 	}
 
@@ -142,12 +143,22 @@ func TestLab_addedPathHasOneWriterAcrossRuns(t *testing.T) {
 }
 
 // Two runs plug one disk into two VMs that run: one of them gets it. The other's definition is as it was before, and
-// its error names both VMs.
+// its error names both VMs. An own disk that the other was to get as well isn't left over.
 func TestLab_pluggedDiskHasOneWriterAcrossRuns(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
 	a := newAdders(t, l)
+	pool := lab.Name(t)
+
+	for i, h := range a.hosts {
+		diskPool(t, l, h.Name, pool, "/var/lib/libvirt/images")
+
+		a.wishes[i].Spec.Disks = maps.Clone(a.wishes[i].Spec.Disks)
+		a.wishes[i].Spec.Disks["own"] = domain.Disk{Source: domain.DiskSource{File: "/to/be/made"}}
+		a.wishes[i].OwnDisks = map[string]domain.OwnDisk{"own": {Pool: pool, Bytes: 1 << 20}}
+	}
+
 	plugged := func(errs [2]error) {
 		t.Helper()
 
@@ -161,6 +172,13 @@ func TestLab_pluggedDiskHasOneWriterAcrossRuns(t *testing.T) {
 
 			if live != (errs[i] == nil) || defined != live {
 				t.Errorf("VM %d: plugged in %t, defined %t, %v", i, live, defined, errs[i])
+			}
+
+			volumes := l.Virsh(t, a.hosts[i].Name, "vol-list", pool)
+			recorded := strings.Contains(l.Virsh(t, a.hosts[i].Name, "dumpxml", a.vms[i].UUID), pool)
+
+			if made := strings.Contains(volumes, a.vms[i].Name); made != live || recorded != live {
+				t.Errorf("VM %d: plugged in %t, recorded %t, %v: its pool has\n%s", i, live, recorded, errs[i], volumes)
 			}
 		}
 

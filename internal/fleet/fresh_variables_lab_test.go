@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -30,8 +31,28 @@ func TestLab_variablesAreResetOnce(t *testing.T) {
 
 	d.Spec.Firmware.SecureBoot = new(true)
 
-	vm, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
-	if err != nil || !vm.RestartRequired() {
+	// They are still to be reset if the same update is refused a device, and not with a firmware that has none.
+	refused := d
+	refused.OwnDisks = map[string]domain.OwnDisk{"own": {Pool: "default", Bytes: 1 << 20}}
+	refused.Spec.Disks = maps.Clone(d.Spec.Disks)
+	refused.Spec.Disks["own"] = domain.Disk{
+		Source: domain.DiskSource{File: "/to/be/made"}, Values: domain.Values{"queues": "100000"},
+	}
+
+	vm, err := f.Update(t.Context(), vm.UUID, lastOf(vm), refused)
+	if err == nil || vm == nil || !vm.Metadata.FreshNVRAM {
+		t.Fatalf("a device was to be refused, and the change of firmware to stay: %+v, %v", vm, err)
+	}
+
+	bios := d
+	bios.Spec.Firmware = domain.Firmware{Type: new("bios")}
+
+	if vm, err = f.Update(t.Context(), vm.UUID, lastOf(vm), bios); err != nil || vm.Metadata.FreshNVRAM {
+		t.Errorf("without variables, these are still to be reset: %v", err)
+	}
+
+	vm, err = f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+	if err != nil || !vm.RestartRequired() || !vm.Metadata.FreshNVRAM {
 		t.Fatalf("the change isn't staged: %v", err)
 	}
 

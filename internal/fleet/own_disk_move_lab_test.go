@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -352,6 +353,8 @@ func TestLab_ownDisksOnASharedPool(t *testing.T) {
 	vm := create(t, f, l, d)
 	file := vm.Metadata.OwnDisks["data"].Path
 
+	there := ""
+
 	for i, target := range []string{"kvm2", "kvm1"} {
 		now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), target, migration.Options{})
 		if err != nil || now.Host != target || state.Method != []string{migration.MethodLive, migration.MethodCold}[i] ||
@@ -361,12 +364,45 @@ func TestLab_ownDisksOnASharedPool(t *testing.T) {
 
 		hasOnly(t, l, target, dir, file)
 
-		vm = now
+		vm, there = now, vm.HostUUID
 		if now.Active {
 			l.Virsh(t, target, "destroy", vm.UUID)
 			f.ForgetAll()
 		}
 	}
+
+	// An update on the other host couldn't remove disks that it took from the VM. What is in the shared pool is here as
+	// well. Of another file that is the same here, it isn't known who uses it.
+	twins, other := t.TempDir(), pool+"-other"
+	m := vm.Metadata
+	m.OwnDisks = maps.Clone(m.OwnDisks)
+
+	for _, host := range []string{"kvm1", "kvm2"} {
+		diskPool(t, l, host, other, twins)
+	}
+
+	twins += "/" + other
+	for in, at := range map[string]string{pool: dir, other: twins} {
+		m.OwnDisks[in] = domain.OwnDisk{Pool: in, Volume: "lost", Path: at + "/lost", HostUUID: there, Removing: true}
+
+		l.Virsh(t, "kvm1", "vol-create-as", in, "lost", "1M")
+	}
+
+	if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
+		t.Fatal(err)
+	}
+
+	d.Metadata.RunStrategy = "Halted"
+	d.Spec.Disks["data"] = domain.Disk{Source: domain.DiskSource{File: file}, Format: "raw", Cache: "none"}
+
+	now, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+	if err != nil || len(now.Metadata.OwnDisks) != 1 || len(now.Metadata.LeftVolumes) > 0 || len(now.KeptDisks) != 1 ||
+		!strings.Contains(now.KeptDisks[0], twins+`/lost on host "kvm2"`) {
+		t.Errorf("updated: %+v, %v", now, err)
+	}
+
+	hasOnly(t, l, "kvm1", dir, file)
+	hasOnly(t, l, "kvm1", twins, twins+"/lost")
 
 	if report, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); err != nil || len(report.KeptDisks) != 0 {
 		t.Errorf("deleting it: %+v, %v", report, err)

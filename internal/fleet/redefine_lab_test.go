@@ -123,6 +123,21 @@ func TestLab_updateRecordsTheDisksOfATransientVM(t *testing.T) {
 	if recorded := now.Metadata.Applied; now.Persistent || recorded["data"] != file {
 		t.Errorf("it is persistent: %v, recorded are %v; want %s", now.Persistent, recorded, file)
 	}
+
+	// A disk of its own that the host refuses to plug in leaves neither a volume nor a record.
+	d.OwnDisks = map[string]domain.OwnDisk{"own": {Pool: "default", Bytes: 1 << 20}}
+	d.Spec.Disks["own"] = domain.Disk{
+		Source: domain.DiskSource{File: "/to/be/made"}, Values: domain.Values{"queues": "100000"},
+	}
+
+	now, err = f.Update(t.Context(), vm.UUID, lastOf(now), d)
+	if err == nil || now == nil || len(now.Metadata.OwnDisks) > 0 {
+		t.Errorf("refused: %+v, %v; want no record", now, err)
+	}
+
+	if has := l.Virsh(t, "kvm1", "vol-list", "default"); strings.Contains(has, vm.Name+"-own") {
+		t.Errorf("it is refused, and its volume stays:\n%s", has)
+	}
 }
 
 // A guest boots with all memory that is installed, and gives back later what is beyond the VM's size. An update that

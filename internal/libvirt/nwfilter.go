@@ -17,6 +17,16 @@ func (h *Host) NWFilter(ctx context.Context, name string) (document string, err 
 		})
 }
 
+// HasNWFilter reports whether the host has a network filter of that name (virNWFilterLookupByName).
+func (h *Host) HasNWFilter(ctx context.Context, name string) (bool, error) {
+	_, err := onNWFilter(ctx, h, readCall("looking for network filter "+name), name,
+		func(*conn, *golibvirt.NWFilter) (struct{}, error) { return struct{}{}, nil })
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // DefineNWFilter defines a network filter, or redefines the filter with the same UUID and name (virNWFilterDefineXML).
 // The change applies at once to the interfaces that use the filter.
 func (h *Host) DefineNWFilter(ctx context.Context, document string) error {

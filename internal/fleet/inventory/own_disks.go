@@ -112,12 +112,15 @@ func (vm *VM) NotOwn(files []string) []string {
 	})
 }
 
-// LeftElsewhere returns what moves left on other hosts than the VM's. On its own host, the files are its disks, also if
-// another tool has brought it back there.
+// LeftElsewhere returns what moves left. On the VM's own host, the files are its disks, even if another tool brought
+// it back there; only volumes of own disks that the VM has lost are left over.
 func (vm *VM) LeftElsewhere() []domain.LeftVolume {
-	return slices.DeleteFunc(slices.Clone(vm.Metadata.LeftVolumes), func(l domain.LeftVolume) bool {
-		return l.HostUUID == vm.HostUUID
-	})
+	return slices.DeleteFunc(slices.Clone(vm.Metadata.LeftVolumes), vm.Uses)
+}
+
+// Uses reports whether something that a move left is a disk of the VM again, because the VM is back on that host.
+func (vm *VM) Uses(l domain.LeftVolume) bool {
+	return l.HostUUID == vm.HostUUID && (l.IsOriginal() || vm.HasFile(l.Path))
 }
 
 // SettleMoved updates the VM's metadata after a move: its own disks are on its present host, and no volume on this host

@@ -72,6 +72,10 @@ func (c *diskCreator) assignVolumes(
 
 		records = withRecord(records, key, o)
 
+		if is.Creating && !placement.IsFirstBoot(key) {
+			retireUnfinished(records, key, is)
+		}
+
 		switch {
 		case placement.IsFirstBoot(key):
 			placeFirstBoot(&d.Spec, key, o)
@@ -120,6 +124,14 @@ func (c *diskCreator) assignNew(
 	want.Creating, want.HostUUID = true, c.hostUUID
 
 	return want, nil
+}
+
+// retireUnfinished keeps the record of a volume that an interrupted run began to create, and that the disk doesn't get
+// now, under another key, so that the volume is removed.
+func retireUnfinished(records map[string]domain.OwnDisk, key string, is domain.OwnDisk) {
+	if now := records[key]; is.Path != "" && (is.Path != now.Path || is.HostUUID != now.HostUUID) {
+		records[key+"."+is.Volume] = is
+	}
 }
 
 func withRecord(records map[string]domain.OwnDisk, key string, o domain.OwnDisk) map[string]domain.OwnDisk {
@@ -217,15 +229,21 @@ func fileName(name string) string {
 	}, name)
 }
 
-// makeOwnDisks creates the disks that are marked as being created. If the volume of such a disk exists, an interrupted
-// run left it, and it is created again unless a guest has seen it. vm is the VM's name, for errors.
+// beingMade returns the keys of the disks that are marked as being created.
+func beingMade(records map[string]domain.OwnDisk) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(records)), func(key string) bool { return !records[key].Creating })
+}
+
+// makeOwnDisks creates the disks of these keys, which are marked as being created. If the volume of such a disk exists,
+// an interrupted run left it, and it is created again unless a guest has seen it. vm is the VM's name, for errors.
 func (c *diskCreator) makeOwnDisks(
-	ctx context.Context, vm string, records map[string]domain.OwnDisk, disks map[string]domain.Disk, with firstBoot,
+	ctx context.Context, vm string, records map[string]domain.OwnDisk, keys []string, disks map[string]domain.Disk,
+	with firstBoot,
 ) error {
-	for _, key := range slices.Sorted(maps.Keys(records)) {
+	for _, key := range keys {
 		o := records[key]
-		if !o.Creating || placement.IsFirstBoot(key) && !with.declares(key) {
-			continue // or it is removed, which an interrupted run began to create
+		if placement.IsFirstBoot(key) && !with.declares(key) {
+			continue // It is to be removed, not created.
 		}
 
 		d := storage.Disk{
@@ -344,8 +362,8 @@ func (m *Manager) makeDisksOf(ctx context.Context, h *inventory.Host, id string,
 		return err
 	}
 
-	making := func(o domain.OwnDisk) bool { return o.Creating }
-	if vm.Active || !slices.ContainsFunc(slices.Collect(maps.Values(vm.Metadata.OwnDisks)), making) {
+	keys := beingMade(vm.Metadata.OwnDisks)
+	if vm.Active || len(keys) == 0 {
 		return nil
 	}
 
@@ -353,7 +371,7 @@ func (m *Manager) makeDisksOf(ctx context.Context, h *inventory.Host, id string,
 	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
 
 	disks := vm.DeclaredSpec().Disks
-	if err := m.creatorOf(vm).makeOwnDisks(ctx, vm.Name, metadata.OwnDisks, disks, with); err != nil {
+	if err := m.creatorOf(vm).makeOwnDisks(ctx, vm.Name, metadata.OwnDisks, keys, disks, with); err != nil {
 		return err
 	}
 

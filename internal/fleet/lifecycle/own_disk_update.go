@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,11 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 
 	metadata := u.vm.Metadata
 	metadata.OwnDisks = maps.Clone(records)
-	made := slices.DeleteFunc(slices.Collect(maps.Keys(records)), func(key string) bool { return !records[key].Creating })
+	made := slices.DeleteFunc(beingMade(records), func(key string) bool {
+		_, declared := u.want.OwnDisks[key]
+
+		return !declared // An interrupted run began to create it. It is removed at the end.
+	})
 	renamed := !slices.Equal(slices.Sorted(maps.Keys(u.own)), slices.Sorted(maps.Keys(records)))
 	u.own = records
 
@@ -72,7 +77,7 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 	}
 
 	if err := u.manager.creatorOf(u.vm).makeOwnDisks(
-		ctx, u.vm.Name, u.own, u.want.Spec.Disks, firstBootOf(u.want)); err != nil {
+		ctx, u.vm.Name, u.own, made, u.want.Spec.Disks, firstBootOf(u.want)); err != nil {
 		return err
 	}
 
@@ -85,19 +90,25 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 	return u.record(ctx, metadata)
 }
 
-// discardRefused removes an own disk that this update has created and that the running VM wasn't given. Nothing else
-// would: neither the definition nor the state has it. Until it is gone, it is recorded as being created.
-func (u *update) discardRefused(ctx context.Context, path string) error {
-	key := strings.TrimPrefix(path, "disks.")
+// discardMade removes the own disks that this update has created and that the VM has neither now nor at its next start.
+// Nothing else would: neither the definition nor the state has them. Until they are gone, they are recorded as being
+// created.
+func (u *update) discardMade(ctx context.Context) error {
+	var all []error
 
-	o := u.own[key]
-	if key == path || !slices.Contains(u.made, key) || u.vm.HasFile(o.Path) {
-		return nil
+	for _, key := range u.made {
+		if o := u.own[key]; !u.vm.HasFile(o.Path) {
+			all = append(all, u.discard(ctx, key, o))
+		}
 	}
 
+	return errors.Join(all...)
+}
+
+func (u *update) discard(ctx context.Context, key string, o domain.OwnDisk) error {
 	o.Creating = true
 	metadata := u.vm.Metadata
-	metadata.OwnDisks = withRecord(maps.Clone(u.own), key, o)
+	metadata.OwnDisks = withRecord(maps.Clone(metadata.OwnDisks), key, o)
 
 	if err := u.record(ctx, metadata); err != nil {
 		return err
@@ -110,6 +121,13 @@ func (u *update) discardRefused(ctx context.Context, path string) error {
 	metadata = u.vm.Metadata
 	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
 	delete(metadata.OwnDisks, key)
+
+	for retired, was := range metadata.OwnDisks {
+		if placement.IsFirstBoot(key) && strings.HasPrefix(retired, key+".") && u.vm.HasFile(was.Path) {
+			metadata.OwnDisks[key] = was // The VM keeps the volume that this one was to replace.
+			delete(metadata.OwnDisks, retired)
+		}
+	}
 
 	return u.record(ctx, metadata)
 }
@@ -232,7 +250,8 @@ func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) erro
 }
 
 // dropOwnDisk removes a disk that is no longer declared, and is marked to be deleted. It keeps a disk whose file the VM
-// still has, under another key or until its next start.
+// still has, under another key or until its next start. If the VM has moved since it lost the disk, the volume is on
+// another host: it is recorded as left there, and is removed as such.
 func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	o := u.own[key]
 	has := func(disks map[string]domain.Disk) bool {
@@ -257,23 +276,49 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 		return nil
 	}
 
-	if !o.Kept() && u.vm.OwnsHere(o) {
-		switch err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, key, o, true); {
-		case errors.Is(err, storage.ErrUsersUnknown), errors.Is(err, storage.ErrUnseen):
-			// It stays recorded, and Delete knows it as well.
-			u.kept = append(u.kept, keptDisk(key, o, err)+". The next change of the VM tries again")
-
-			return nil
-		case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
-			u.kept = append(u.kept, keptDisk(key, o, err))
-		case err != nil:
-			return fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
+	if o.RemovedWithVM() {
+		if stays, err := u.deleteOwnDisk(ctx, key, o); err != nil || stays {
+			return err
 		}
 	}
 
 	delete(u.own, key)
 
 	return nil
+}
+
+// deleteOwnDisk deletes the volume of a disk that the VM has lost, here or where the VM was. It reports whether it
+// stays recorded, so that a later update tries again.
+func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk) (stays bool, err error) {
+	users, err := u.manager.records.Storage().UserHosts(ctx, u.vm.Host, o.Pool)
+	if err != nil {
+		return true, err
+	}
+
+	if shared := len(users) > 1; !u.vm.OwnsHere(o) && !shared {
+		if o.HostUUID != "" {
+			u.left = append(u.left, domain.LeftVolume{
+				Host: cmp.Or(u.vm.Peers[o.HostUUID], o.HostUUID), HostUUID: o.HostUUID,
+				Pool: o.Pool, Volume: o.Volume, Path: o.Path,
+			})
+		}
+
+		return false, nil
+	}
+
+	switch err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, key, o, true); {
+	case errors.Is(err, storage.ErrUsersUnknown), errors.Is(err, storage.ErrUnseen):
+		// It stays recorded, and Delete knows it as well.
+		u.kept = append(u.kept, keptDisk(key, o, err)+". The next change of the VM tries again")
+
+		return true, nil
+	case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
+		u.kept = append(u.kept, keptDisk(key, o, err))
+	case err != nil:
+		return true, fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
+	}
+
+	return false, nil
 }
 
 // checkDisks returns an error if a disk can't change its form, or can't be removed, before anything is changed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -95,6 +96,8 @@ type update struct {
 	password passwordChange
 	// own are the own disks as they are to be recorded.
 	own map[string]domain.OwnDisk
+	// left are the volumes of own disks that the VM has lost, on hosts that it has left since.
+	left []domain.LeftVolume
 	// made are the keys of the own disks that this update has created.
 	made []string
 	// kept are own disks that should have been removed, and why they were kept.
@@ -140,7 +143,7 @@ func (u *update) changeReserved(ctx context.Context) error {
 
 	disks, err := u.pluggedDisks()
 	if err != nil {
-		return err
+		return errors.Join(err, u.takeBack(ctx))
 	}
 
 	return u.manager.placement.PlugAlone(held, u.vm, placement.Plugging{
@@ -360,6 +363,7 @@ func (u *update) writeMetadata(ctx context.Context) error {
 	}
 
 	metadata.OwnDisks = u.own
+	metadata.LeftVolumes = slices.Concat(metadata.LeftVolumes, u.left)
 	metadata.Applied = u.applied
 	if u.vm.Active || !u.evicted {
 		metadata.Restarting = nil // It isn't restarting any longer, or its run strategy wants it off.

@@ -67,11 +67,19 @@ func (u *update) definePersistent(ctx context.Context) error {
 
 // withdraw takes a device that libvirt refused to plug into the running VM out of its definition again, if this update
 // wrote it there: the next start would fail with it. Everything else stays as it was written. A volume that this update
-// created for it goes, too.
+// created for it goes, too, also if the VM is transient, and so has no definition to be corrected.
 func (u *update) withdraw(ctx context.Context, s domain.Step, why error) error {
 	spec, isDevice := u.want.Spec.WithoutDevice(s.Path)
-	refused := s.Kind == domain.Attach && isDevice && u.defined && move.Refused(why) && ctx.Err() == nil
-	if !refused {
+	refused := move.Refused(why) && ctx.Err() == nil
+
+	switch {
+	case refused && !u.vm.Persistent:
+		if err := u.refresh(ctx); err != nil {
+			return err
+		}
+
+		return u.discardMade(ctx)
+	case !refused || !u.defined || s.Kind != domain.Attach || !isDevice:
 		return nil
 	}
 
@@ -103,13 +111,13 @@ func (u *update) withdraw(ctx context.Context, s domain.Step, why error) error {
 		return err
 	}
 
-	return u.discardRefused(ctx, s.Path)
+	return u.discardMade(ctx)
 }
 
 // recorded returns the XML of a definition that was edited, with what recordIn records, and with the names of the
 // running devices that it changes. before is the definition before that.
 func (u *update) recorded(before, definition *domain.Definition) (string, error) {
-	if err := u.recordIn(definition); err != nil {
+	if err := u.recordIn(before, definition); err != nil {
 		return "", err
 	}
 
@@ -163,22 +171,31 @@ func (u *update) recordHeld(ctx context.Context, path string, held bool) error {
 	return u.refresh(ctx)
 }
 
-// takeBack defines the VM again as it was, unless its lock is lost. It does nothing if the definition was not changed.
+// takeBack defines the VM again as it was, if its definition was changed, unless its lock is lost. What this update has
+// created for it goes, too. After an update that was interrupted it stays: the next one continues with it.
 func (u *update) takeBack(ctx context.Context) error {
-	if u.before == "" {
-		return nil
-	}
+	interrupted := ctx.Err() != nil
 
 	ctx, cancel := lease.GraceContext(ctx)
 	defer cancel()
 
-	if _, err := u.vm.On.Conn.RedefineDomain(ctx, u.before, u.before); err != nil {
-		return fmt.Errorf("its definition was not restored: %w", err)
+	if u.before != "" {
+		if _, err := u.vm.On.Conn.RedefineDomain(ctx, u.before, u.before); err != nil {
+			return fmt.Errorf("its definition was not restored: %w", err)
+		}
+
+		u.defined, u.before = false, ""
+
+		if err := u.refresh(ctx); err != nil {
+			return err
+		}
 	}
 
-	u.defined, u.before = false, ""
+	if interrupted {
+		return nil
+	}
 
-	return u.refresh(ctx)
+	return u.discardMade(ctx)
 }
 
 // edit returns what the configuration makes of a definition, and whether it changes it.
@@ -222,16 +239,19 @@ func readComplete(
 // recordIn records in the definition what must be known if the update fails after it is written: the sources of its
 // disks, which of them all hosts share (other runs have to see that before the VM gets them), and whether the firmware
 // variables were written by another firmware. The metadata of the running VM still has the sources that it runs with.
-// writeMetadata writes both.
-func (u *update) recordIn(definition *domain.Definition) error {
+// writeMetadata writes both. before is the definition before the update.
+func (u *update) recordIn(before, definition *domain.Definition) error {
 	metadata := definition.Metadata()
 	metadata.Applied = u.applied
 	shared := slices.Concat(metadata.SharedDisks, u.want.Metadata.SharedDisks)
 	metadata.SharedDisks = slices.Compact(slices.Sorted(slices.Values(shared)))
 
-	if u.vm.Firmware().RequiresNVRAMReset(u.want.Spec.Firmware) {
+	switch firmware := u.want.Spec.Firmware; {
+	case before.Spec().Firmware.RequiresNVRAMReset(firmware):
 		// If the running firmware used the variables until now, they may fit again.
-		metadata.FreshNVRAM = u.vm.LiveSpec == nil || u.vm.LiveSpec.Firmware.RequiresNVRAMReset(u.want.Spec.Firmware)
+		metadata.FreshNVRAM = u.vm.LiveSpec == nil || u.vm.LiveSpec.Firmware.RequiresNVRAMReset(firmware)
+	case !definition.Spec().HasNVRAM():
+		metadata.FreshNVRAM = false
 	}
 
 	if err := definition.SetMetadata(metadata); err != nil {

@@ -105,7 +105,7 @@ func (u *update) pluggedDisks() ([]domain.DiskUse, error) {
 
 	after, _, err := u.edit(before)
 	if err == nil {
-		err = u.recordIn(after)
+		err = u.recordIn(before, after)
 	}
 
 	if err != nil {

@@ -179,9 +179,10 @@ func (t preflight) checkName(ctx context.Context, f *blockerList) {
 // checkInterfaces checks that the target has the networks and their filters, and that they are the same networks.
 func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 	var here, there map[string]libvirt.Network
+	filters := map[string]bool{}
 	for _, i := range t.vm.Mobility.Interfaces {
 		at := "interfaces." + i.Key
-		t.checkFilter(ctx, f, at+".filter.name", i.Filter)
+		t.checkFilter(ctx, f, at+".filter.name", i.Filter, filters)
 		switch i.Type {
 		case "network":
 			if there == nil {
@@ -219,19 +220,26 @@ func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 }
 
 // checkFilter checks that the target has the network filter of an interface. libvirt accepts a definition without it,
-// and refuses to start the VM.
-func (t preflight) checkFilter(ctx context.Context, f *blockerList, attribute, filter string) {
+// and refuses to start the VM. asked has what the target said about the filters of other interfaces.
+func (t preflight) checkFilter(
+	ctx context.Context, f *blockerList, attribute, filter string, asked map[string]bool,
+) {
 	if filter == "" {
 		return
 	}
-	_, err := t.target.NWFilter(ctx, filter)
-	switch {
-	case errors.Is(err, libvirt.ErrNotFound):
+	has, known := asked[filter]
+	if !known {
+		var err error
+		if has, err = t.target.HasNWFilter(ctx, filter); err != nil {
+			f.unanswered(NetworkNotAvailable, attribute, t.target, "the network filters", err)
+			return
+		}
+		asked[filter] = has
+	}
+	if !has {
 		f.lacks(status.HostObject{Kind: status.NetworkFilter, Name: filter}, NetworkNotAvailable, attribute,
 			fmt.Sprintf("host %q has no network filter %q", t.target.Name(), filter),
 			"Define the filter on the host, or take it from the interface.")
-	case err != nil:
-		f.unanswered(NetworkNotAvailable, attribute, t.target, "the network filters", err)
 	}
 }
 

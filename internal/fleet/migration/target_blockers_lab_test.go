@@ -57,13 +57,22 @@ func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
 		m.Mobility.Values = domain.Values{"devices.tpm.model": "tpm-spapr", "devices.tpm.backend": "emulator"}
 	}, HypervisorNotCompatible)
 	filtered := func(m *VM) {
-		m.Mobility.Interfaces = []domain.MobileInterface{{Key: "lan", Type: "user", Filter: name}}
+		m.Mobility.Interfaces = []domain.MobileInterface{
+			{Key: "lan", Type: "user", Filter: name}, {Key: "san", Type: "user", Filter: name},
+		}
 	}
-	blocks("a network filter that is not there", filtered, NetworkNotAvailable)
+	before := target.Calls()
+	blocks("a network filter that is not there", filtered, NetworkNotAvailable, NetworkNotAvailable)
 	if err := target.DefineNWFilter(t.Context(), "<filter name='"+name+"' chain='root'/>"); err != nil {
 		t.Fatal(err)
 	}
 	blocks("a network filter that is there", filtered)
+	calls := target.Calls()
+	for call, want := range map[string]int{"virNWFilterLookupByName": 2, "virNWFilterGetXMLDesc": 0} {
+		if n := calls[call] - before[call]; n != want {
+			t.Errorf("two moves of a VM with a network filter take %d %s; want %d", n, call, want)
+		}
+	}
 	if err := target.UndefineNWFilter(t.Context(), name); err != nil {
 		t.Error(err)
 	}

@@ -201,7 +201,7 @@ func (cl *Cleanup) RemoveLeftVolumes(
 
 	for _, left := range vm.Metadata.LeftVolumes {
 		h := cl.hosts.Host(vm.Peers[left.HostUUID])
-		if h == nil || h == vm.On || h.Config.Fenced || only != nil && h != only {
+		if h == nil || vm.Uses(left) || h.Config.Fenced || only != nil && h != only {
 			continue
 		}
 
@@ -209,7 +209,7 @@ func (cl *Cleanup) RemoveLeftVolumes(
 			continue // The stale definition there still uses it.
 		}
 
-		stays, unseen, err := cl.removeLeftVolume(ctx, vm, h, left, certain)
+		stays, unseen, err := cl.removeLeftVolume(ctx, vm, h, left, certain && vm.HasFile(left.Path))
 		if err != nil {
 			failures = append(failures, &inventory.Error{
 				VM: vm.Name, Host: h.Name, Err: err,
@@ -283,14 +283,18 @@ func (cl *Cleanup) removeOriginal(
 
 // removeLeftVolume removes one of them. It returns why a volume stays. unseen says that it may only be out of sight:
 // its pool isn't mounted or doesn't exist, or what uses it is unknown. A file that the VM uses where it is, because the
-// hosts share it by now, isn't left over.
+// hosts share it by now, isn't left over. One that they share and the VM has lost stays: other hosts may use it.
 func (cl *Cleanup) removeLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,
 ) (stays string, unseen bool, err error) {
-	if !certain {
+	if !certain && h != vm.On {
 		one, err := migration.IsSameFile(ctx, h.Conn, vm.On.Conn, left.Path)
-		if err != nil || one {
+
+		switch {
+		case err != nil || one && vm.HasFile(left.Path):
 			return "", false, err
+		case one:
+			return fmt.Sprintf("host %q has the same file, so the storage is shared by now", vm.Host), false, nil
 		}
 	}
 
@@ -303,11 +307,7 @@ func (cl *Cleanup) removeLeftVolume(
 		cl.log.InfoContext(ctx, "removing a volume that a move left", "name", vm.Name, "host", h.Name,
 			"storage_pool", left.Pool, "volume", left.Volume)
 
-		all := cl.hosts.Connections().Present()
-		err = cl.records.Storage().Release(ctx, storage.Release{
-			Host: h.Name, Ref: storage.Ref{Pool: left.Pool, Name: left.Volume}, Path: left.Path, VM: vm.UUID,
-			Detached: true, Moved: true, Hosts: all.Named(h.Name), Others: all.Without(h.Name),
-		})
+		err = cl.releaseLeft(ctx, vm, h, left)
 	}
 
 	switch {
@@ -331,6 +331,21 @@ func (cl *Cleanup) removeLeftVolume(
 		"volume", left.Volume, "file", left.Path, "reason", err.Error())
 
 	return err.Error(), unseen, nil
+}
+
+// releaseLeft removes a volume that a move left, unless something uses it. All hosts that share its pool must answer.
+func (cl *Cleanup) releaseLeft(
+	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume,
+) error {
+	users, err := cl.records.Storage().UserHosts(ctx, h.Name, left.Pool)
+	if err != nil {
+		return err
+	}
+
+	return cl.records.Storage().Release(ctx, storage.Release{
+		Host: h.Name, Ref: storage.Ref{Pool: left.Pool, Name: left.Volume}, Path: left.Path, VM: vm.UUID,
+		Detached: true, Moved: h != vm.On, Hosts: users, Others: cl.hosts.Connections().Present().Without(users.Names()...),
+	})
 }
 
 // RefreshSharedPool refreshes a storage pool on the hosts that share it, so that they see new volumes: whether a VM may

@@ -36,7 +36,7 @@ func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string
 	}
 
 	if filter := i.Values["filter.name"]; filter != "" && !d.PlannedObjects.On(a.Host.Name, status.NetworkFilter, filter) {
-		if _, err := a.Host.Conn.NWFilter(ctx, filter); inventory.IsNotFound(err) {
+		if has, err := a.Host.Conn.HasNWFilter(ctx, filter); err == nil && !has {
 			lacks("filter.name", "it has no network filter %q", filter)
 		}
 	}

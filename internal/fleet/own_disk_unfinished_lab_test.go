@@ -1,0 +1,155 @@
+package fleet
+
+import (
+	"maps"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// A volume that was made for a VM and that the VM doesn't get is removed with its record: if libvirt refuses the
+// definition, if the disk is declared in another storage pool or no longer, and after the VM has moved.
+func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
+	t.Parallel()
+
+	l, f, pool, dir := withPool(t, "kvm1", "kvm2")
+	d := owner(t, l, "Halted", pool)
+	d.Spec.Medium = &domain.DiskSource{File: "/to/be/made"}
+	seed := func(content string) {
+		d.OwnDisks[domain.MediumKey] = domain.OwnDisk{Pool: pool, Content: content}
+		d.CloudInit = &firstboot.NoCloud{UserData: "#!/bin/sh\necho " + content}
+	}
+	seed("one")
+
+	vm := create(t, f, l, d)
+	first := vm.Metadata.OwnDisks["disk0"].Path
+	d.Spec.Disks["disk0"] = domain.Disk{Source: domain.DiskSource{File: first}} // As Terraform knows it.
+
+	now, err := vm, error(nil)
+	update := func() {
+		t.Helper()
+
+		if now, err = f.Update(t.Context(), vm.UUID, lastOf(now), d); now == nil {
+			t.Fatal(err)
+		}
+	}
+	has := func(paths map[string]string) {
+		t.Helper()
+
+		for key, o := range now.Metadata.OwnDisks {
+			if paths[key] == "" || path.Dir(o.Path) != path.Dir(paths[key]) || o.Creating {
+				t.Errorf("recorded is %s: %+v; want %v", key, o, paths)
+			}
+		}
+
+		if len(now.Metadata.OwnDisks) != len(paths) || len(now.Metadata.LeftVolumes) > 0 || len(now.KeptDisks) > 0 {
+			t.Errorf("recorded are %v, left %v, kept %q; want %v", now.Metadata.OwnDisks, now.Metadata.LeftVolumes,
+				now.KeptDisks, paths)
+		}
+	}
+
+	// libvirt refuses the whole definition. The next update may declare the disk in another way. The first medium is still
+	// the VM's.
+	seed("two")
+
+	d.OwnDisks["disk1"] = domain.OwnDisk{Pool: pool, Bytes: 1 << 20}
+	d.Spec.Disks["disk1"] = domain.Disk{Source: domain.DiskSource{File: "/to/be/made"}}
+	d.Spec.ExtraDevices = map[string]string{"odd": "<watchdog model='none-such'/>"}
+
+	if update(); err == nil || !strings.Contains(err.Error(), "defining domain") {
+		t.Fatalf("the definition isn't refused: %v", err)
+	}
+
+	has(map[string]string{"disk0": first, domain.MediumKey: first})
+	hasOnly(t, l, "kvm1", dir, first, mediumOf(now))
+
+	if medium := now.Metadata.OwnDisks[domain.MediumKey]; medium.Content != "one" || medium.Path != mediumOf(now) {
+		t.Errorf("%+v is recorded, and the VM has %s", medium, mediumOf(now))
+	}
+
+	// Killed runs began to create disks in another pool.
+	other := lab.Name(t) + "-other"
+	diskPool(t, l, "kvm1", other, dir)
+
+	leave := func(key, pool string, o domain.OwnDisk) (file string) {
+		t.Helper()
+
+		f.ForgetAll()
+
+		if now, err = f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{}); err != nil {
+			t.Fatal(err)
+		}
+
+		o.Pool, o.Volume, o.HostUUID = pool, key+"-half", now.HostUUID
+		o.Path = dir + "/" + pool + "/" + o.Volume
+		m := now.Metadata
+		m.OwnDisks = maps.Clone(m.OwnDisks)
+		m.OwnDisks[key] = o
+
+		l.Virsh(t, now.Host, "vol-create-as", pool, o.Volume, "1M")
+
+		if _, err = records.WriteMetadata(t.Context(), now, m); err != nil {
+			t.Fatal(err)
+		}
+
+		return o.Path
+	}
+
+	leave("disk1", other, domain.OwnDisk{Creating: true})
+	leave("disk2", other, domain.OwnDisk{Creating: true, OnDestroy: domain.OnDestroyKeep})
+
+	d.Spec.ExtraDevices = nil
+	if update(); err != nil {
+		t.Error(err)
+	}
+
+	second := now.Metadata.OwnDisks["disk1"].Path
+	has(map[string]string{"disk0": first, "disk1": first, domain.MediumKey: first})
+	hasOnly(t, l, "kvm1", dir, first, second, mediumOf(now))
+
+	// An update couldn't remove a disk that it took from the VM, and the VM moves. What an earlier move left on its host
+	// wasn't there to be removed, and the VM has lost it since.
+	lost, back := leave("disk2", pool, domain.OwnDisk{Removing: true}), leave("disk3", pool, domain.OwnDisk{})
+	m := now.Metadata
+	m.OwnDisks = maps.Clone(m.OwnDisks)
+	delete(m.OwnDisks, "disk3")
+
+	m.LeftVolumes = []domain.LeftVolume{{
+		Host: "kvm1", HostUUID: now.HostUUID, Pool: pool, Volume: path.Base(back), Path: back,
+	}}
+	if _, err = records.WriteMetadata(t.Context(), now, m); err != nil {
+		t.Fatal(err)
+	}
+
+	f.ForgetAll()
+
+	if now, _, err = f.Move(t.Context(), vm.UUID, lastOf(now), "kvm2", migration.Options{}); err != nil {
+		t.Fatal(err)
+	}
+
+	hasOnly(t, l, "kvm1", dir, lost)
+
+	d.Metadata.Host = "kvm2"
+	d.Spec.Disks["disk1"] = domain.Disk{Source: domain.DiskSource{File: second}}
+
+	if update(); err != nil {
+		t.Error(err)
+	}
+
+	has(map[string]string{"disk0": first, "disk1": first, domain.MediumKey: first})
+	hasOnly(t, l, "kvm1", dir)
+	hasOnly(t, l, "kvm2", dir, first, second, mediumOf(now))
+
+	if _, err := f.Delete(t.Context(), vm.UUID, lastOf(now), 0); err != nil {
+		t.Error(err)
+	}
+
+	hasOnly(t, l, "kvm2", dir)
+}
