@@ -3,10 +3,14 @@ package drain
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
 // mergeSteps returns the steps of a drain. Steps that an earlier drain has done stay done. Given steps keep their
@@ -116,6 +120,20 @@ func (d *drainRun) writeRecord(ctx context.Context, done bool) error {
 
 		return nil
 	})
+}
+
+// writeOutcome writes the record of a drain that has ended. If no answer came about a completed one, it writes that
+// again: a drain that failed only because of the answer would be undone and repeated.
+func (d *drainRun) writeOutcome(ctx context.Context, done bool) error {
+	err := d.writeRecord(ctx, done)
+	if !done || !errors.Is(err, records.ErrMaybeWritten) {
+		return err
+	}
+
+	again, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
+	defer cancel()
+
+	return d.writeRecord(again, done)
 }
 
 // evacuationRecord returns the record of the drain in its current state. done says that the host is drained.
