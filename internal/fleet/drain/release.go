@@ -268,7 +268,7 @@ func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 
 			return &inventory.Error{VM: s.Name, Host: vm.Host, Kind: move.ErrNotMoved, Detail: "it was started meanwhile"}
 		}
-		note := coldNotes{running: running, forcedOff: r.noteForcedOff}
+		note := coldNotes{running: running, forcedOff: r.noteForcedOff, restarted: func(context.Context) {}}
 		how, err := r.drainer.moveCold(ctx, vm.On, step, d.options, note)
 
 		return r.removeCopies(ctx, s, how, err)

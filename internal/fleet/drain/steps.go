@@ -75,7 +75,7 @@ func resumeStep(
 	off := here && !vm.Active
 	step = hostrecord.Step{Step: now}
 	if before != nil {
-		step.Autostart, step.Ran, step.Halted = before.Autostart, before.Ran, before.Halted
+		step.Autostart = before.Autostart
 		// After a step that was done the VM was started again. A step by another method hasn't begun to turn it off.
 		step.Stopping = before.Stopping && !before.Done() &&
 			(now.Method == before.Method || now.Method == evacuation.MethodLeave)
@@ -102,6 +102,11 @@ func resumeStep(
 	}
 
 	return step, gone
+}
+
+// undone returns the steps that are still to be done, without their results.
+func undone(steps []hostrecord.Step) []evacuation.Step {
+	return plainSteps(slices.DeleteFunc(slices.Clone(steps), hostrecord.Step.Done))
 }
 
 // turnedOff returns the result of a step that turns a VM off by this method.
