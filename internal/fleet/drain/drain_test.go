@@ -266,6 +266,22 @@ func TestUntouchedSince_renamedHosts(t *testing.T) {
 	}
 }
 
+// A VM that the end of its maintenance shut down is off because of that.
+func TestUntouchedSince_shutDownByTheEnd(t *testing.T) {
+	t.Parallel()
+
+	step := stepOf("a", evacuation.MethodCold, hostrecord.ResultColdMoved)
+	step.Ran, step.Target = true, "kvm2"
+
+	for _, returning := range []bool{true, false} {
+		step.Returning = returning
+
+		if got := untouchedSince(&inventory.VM{Host: "kvm2"}, "kvm1", step, time.Now()); got != returning {
+			t.Errorf("returning %v: untouched %v", returning, got)
+		}
+	}
+}
+
 // Given steps keep their order, whatever an earlier attempt has done of them: else a plan that compares them with what
 // is recorded would never be empty.
 func TestMergeSteps_keepsTheOrder(t *testing.T) {
@@ -331,6 +347,26 @@ func TestResumeStep_whoTurnedItOff(t *testing.T) {
 
 		if got, _ := resumeStep(in, now, &before); got.Result != tt.want || got.Stopping != tt.wantStopping {
 			t.Errorf("%s: result %q, stopping %v; want %q, %v", name, got.Result, got.Stopping, tt.want, tt.wantStopping)
+		}
+	}
+
+	// One that the end of the maintenance shut down is moved and started by the drain that is wanted all the same. One
+	// that it has started again is as any other.
+	for name, tt := range map[string]struct{ here, active, ran bool }{
+		"away": {ran: true}, "back": {here: true, ran: true}, "started": {here: true, active: true},
+	} {
+		var in evacuation.Input
+		if tt.here {
+			in.VMs = []evacuation.VM{{UUID: "a", Active: tt.active}}
+		}
+
+		before := stepOf("a", evacuation.MethodCold, hostrecord.ResultColdMoved)
+		before.Completed, before.Returning, before.ReturningHalted = true, true, true
+
+		got, gone := resumeStep(in, evacuation.Step{UUID: "a", Method: evacuation.MethodCold}, &before)
+		if gone || got.Done() || got.Ran != tt.ran || got.Halted != tt.ran || got.Completed || got.Returning ||
+			got.ReturningHalted {
+			t.Errorf("%s: %+v, %v", name, got, gone)
 		}
 	}
 

@@ -231,6 +231,13 @@ func leftMeanwhile(t *testing.T, f *fleet.Fleet, vm *inventory.VM, from, to *lab
 		t.Error(err)
 	}
 
+	// Nor is it moved on because an earlier run had begun to move it.
+	if _, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+		Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: from.Name}, Ran: true,
+	}).MoveCold(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+
 	if got := howStarted(t, f, vm.UUID); got != to.Name+" Running Migrated" {
 		t.Errorf("it is %s, want it as it was when it left", got)
 	}

@@ -84,6 +84,11 @@ func resumeStep(
 	switch {
 	case before != nil && before.Result == hostrecord.ResultLeft && here && now.Method == evacuation.MethodCold:
 		// The earlier drain left it in place, and this one is to move it.
+	case before != nil && before.Returning && (!here || off):
+		// The end of the maintenance shut the VM down to move it back, so it is moved and started here, too.
+		step = *before
+		step.Result, step.Completed, step.Ran, step.Halted = "", false, true, before.ReturningHalted
+		step.Returning, step.ReturningHalted = false, false
 	case before != nil && before.Done() && (!here || off):
 		return *before, false
 	case before != nil && before.Ran && !before.Done():

@@ -270,7 +270,7 @@ func (dr *Drainer) moveCold(
 	starts, shut, halted := s.Ran, false, s.Halted
 	request := move.Request{Target: s.Target, Options: o, Priority: admission.PriorityMaintenance, Starts: starts}
 
-	if vm.Active && vm.On == from {
+	if vm.Active {
 		request.From = from
 		request.TurnOff = func(ctx context.Context, vm *inventory.VM) error {
 			starts, halted = true, vm.Metadata.RunStrategy == status.Halted
