@@ -138,6 +138,12 @@ func TestAccHostMaintenance_cordonUnanswered(t *testing.T) {
 		t.Fatalf("the state has %v, tainted %v; the host %s", state, tainted, p.record(t))
 	}
 	p.breakLocks(t)
+	other := acctest.NewCLI(t)
+	other.Config(t, p.block()+p.maintenance(""))
+	if out := unwrapped(other.Run(t, "plan")); !strings.Contains(out, "Host is under another maintenance") ||
+		!strings.Contains(out, "apply continues it as this maintenance") {
+		t.Errorf("the plan of another state doesn't say that it takes the host over: %s", out)
+	}
 	p.tf.Config(t, p.block())
 	p.tf.Run(t, "apply")
 	if out, empty := p.tf.Empty(t); !empty {
