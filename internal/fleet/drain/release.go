@@ -157,36 +157,42 @@ func (r *releaseRun) completed(s hostrecord.Step) bool { return r.evacuation.Don
 // undoSteps undoes every step as far as the user wants it, and returns what stays recorded.
 func (r *releaseRun) undoSteps(ctx context.Context) (*hostrecord.Evacuation, error) {
 	var (
-		mu    sync.Mutex
-		errs  []error
-		left  []hostrecord.Step
-		calls errgroup.Group
+		mu             sync.Mutex
+		errs           []error
+		left           []hostrecord.Step
+		going          sync.WaitGroup
+		moving, others []int
 	)
 
-	calls.SetLimit(r.drainer.mover.Queue.Limits().InboundPerHost)
-
-	for i := range r.evacuation.Steps {
-		calls.Go(func() error {
-			err := r.undoStep(ctx, i)
-			s := r.evacuation.Steps[i]
-
-			mu.Lock()
-			defer mu.Unlock()
-
-			if err != nil {
-				errs = append(errs, fmt.Errorf("virtual machine %q was not restored: %w", s.Name, err))
-			}
-
-			kept := (s.Done() && s.Result != hostrecord.ResultLeft || s.Ran) && !r.completed(s)
-			if kept || err != nil {
-				left = append(left, s)
-			}
-
-			return nil
-		})
+	for i, s := range r.evacuation.Steps {
+		if r.movesBack(s) {
+			moving = append(moving, i)
+		} else {
+			others = append(others, i)
+		}
 	}
 
-	_ = calls.Wait()
+	undo := func(i int) {
+		err := r.undoStep(ctx, i)
+		s := r.evacuation.Steps[i]
+
+		mu.Lock()
+		defer mu.Unlock()
+
+		if err != nil {
+			errs = append(errs, fmt.Errorf("virtual machine %q was not restored: %w", s.Name, err))
+		}
+
+		kept := (s.Done() && s.Result != hostrecord.ResultLeft || s.Ran) && !r.completed(s)
+		if kept || err != nil {
+			left = append(left, s)
+		}
+	}
+
+	// A VM that only has to be started doesn't wait until the disks of others are copied back.
+	going.Go(func() { several(r.drainer.mover.Queue.Limits().InboundPerHost, moving, undo) })
+	going.Go(func() { several(endsAtOnce, others, undo) })
+	going.Wait()
 
 	if len(left) == 0 {
 		return nil, errors.Join(errs...)
@@ -202,6 +208,23 @@ func (r *releaseRun) undoSteps(ctx context.Context) (*hostrecord.Evacuation, err
 	}
 
 	return rest, errors.Join(errs...)
+}
+
+// several calls do with each of these numbers, so many at a time, and returns when all calls have.
+func several(atOnce int, numbers []int, do func(int)) {
+	var calls errgroup.Group
+
+	calls.SetLimit(atOnce)
+
+	for _, i := range numbers {
+		calls.Go(func() error {
+			do(i)
+
+			return nil
+		})
+	}
+
+	_ = calls.Wait()
 }
 
 // undoStep removes the eviction request from the VM and, if the VM is to be restored, moves it back or starts it.

@@ -6,9 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
@@ -416,4 +418,63 @@ func TestLab_releaseRecordsWhatItDoes(t *testing.T) {
 	if e := recorded(); len(e.Steps) != 1 || e.Steps[0].UUID != "a" || e.Steps[0].Returning || e.Steps[0].ReturningHalted {
 		t.Errorf("recorded is %+v", e.Steps)
 	}
+}
+
+// What was shut down is started while VMs that are to be moved back still wait, although it comes after them.
+func TestRelease_startWaitsForNoMove(t *testing.T) {
+	t.Parallel()
+
+	dr, vm := builtIn(t)
+
+	var steps []hostrecord.Step
+
+	for range dr.mover.Queue.Limits().InboundPerHost {
+		step := stepOf(fleettest.DefineBuiltIn(t, vm.On), evacuation.MethodLive, hostrecord.ResultMoved)
+		step.Target = vm.Host
+		steps = append(steps, step)
+
+		_, release, err := dr.records.Lock(t.Context(), vm.On, step.UUID, "testing")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+	}
+
+	e := hostrecord.Evacuation{
+		Done: true, Steps: append(steps, stepOf(vm.UUID, evacuation.MethodShutdown, hostrecord.ResultShutDown)),
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+
+	over := make(chan struct{}, 1)
+
+	go func() {
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
+		_, _ = r.undoSteps(ctx)
+
+		over <- struct{}{}
+	}()
+
+	waiting, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+
+	for {
+		now, err := dr.hosts.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if now.Active {
+			break
+		}
+
+		if admission.Pause(waiting, time.Millisecond) != nil {
+			t.Error("it isn't started while the others wait")
+
+			break
+		}
+	}
+
+	interrupt()
+	fleettest.Await(t, over)
 }
