@@ -61,3 +61,16 @@ func TestModel_leavesUnfinished(t *testing.T) {
 		}
 	}
 }
+
+// The time for moving VMs back is that of what moves back, also if the host has lost its record.
+func TestBackBudget(t *testing.T) {
+	t.Parallel()
+	big := &hostrecord.Evacuation{Steps: []hostrecord.Step{{Step: evacuation.Step{Transfer: 1 << 40}}}}
+	none := backBudget(&hostrecord.Evacuation{}, nil)
+	if got := backBudget(nil, nil); got != 0 {
+		t.Errorf("%v for nothing", got)
+	}
+	if own, told := backBudget(big, nil), backBudget(nil, big); own <= none || told != own {
+		t.Errorf("%v, and %v by what other hosts know; want the same, more than %v", own, told, none)
+	}
+}

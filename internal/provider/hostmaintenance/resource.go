@@ -268,7 +268,7 @@ func forcedOff(steps []hostrecord.Step) diag.Diagnostics {
 func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Delete(ctx, defaultTimeout+r.backTimeout(ctx, state.Host.ValueString()))
+	timeout, diags := state.Timeouts.Delete(ctx, defaultTimeout+r.backTimeout(ctx, state.Host.ValueString(), state.ID.ValueString()))
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
