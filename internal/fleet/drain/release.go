@@ -274,6 +274,10 @@ func (r *releaseRun) bringBack(ctx context.Context, i int) error {
 
 	r.noteUnrestored(vm, d.unrestored)
 
+	if vm.On == r.host && len(vm.Metadata.LeftVolumes) > 0 {
+		r.removeLeft(ctx, s)
+	}
+
 	if d.does == stays {
 		return nil
 	}
@@ -304,16 +308,16 @@ func (r *releaseRun) bringBack(ctx context.Context, i int) error {
 				r.drainer.log.WarnContext(ctx, "not recorded that a VM runs again", "name", s.Name, "error", err.Error())
 			}
 		}}
-		how, err := r.drainer.moveCold(ctx, vm.On, step, d.options, note)
+		_, err := r.drainer.moveCold(ctx, vm.On, step, d.options, copiesOf(s), note)
 
-		return r.removeCopies(ctx, s, how, err)
+		return err
 	}
 
-	now, how, err := r.drainer.mover.MoveForDrain(ctx, s.UUID, last, move.Request{
-		Target: r.host.Name, Options: d.options, Priority: admission.PriorityMaintenance,
+	now, _, err := r.drainer.mover.MoveForDrain(ctx, s.UUID, last, move.Request{
+		Target: r.host.Name, Options: d.options, Priority: admission.PriorityMaintenance, RemoveOriginals: copiesOf(s),
 	})
 
-	return r.removeCopies(ctx, s, how, verifyArrived(vm.On, now, step, err))
+	return verifyArrived(vm.On, now, step, err)
 }
 
 // startHere starts the VM that an earlier Release moved back, unless that has changed by now.

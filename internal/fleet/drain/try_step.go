@@ -47,7 +47,7 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 	case evacuation.MethodCold:
 		d.noteTarget(ctx, i)
 
-		how, err := d.drainer.moveCold(ctx, d.host, s, rule.Options, coldNotes{
+		how, err := d.drainer.moveCold(ctx, d.host, s, rule.Options, nil, coldNotes{
 			running:   func(ctx context.Context, halted bool) error { return d.noteRunning(ctx, i, halted) },
 			forcedOff: func(f hostrecord.ForcedOff) { d.noteForcedOff(i, f) },
 			restarted: func(ctx context.Context) { d.noteRestarted(ctx, i) },
@@ -256,9 +256,9 @@ type coldNotes struct {
 // moveCold moves a VM from a host while it is off. A VM that runs is shut down when it is its turn to move, once note
 // has recorded that it ran, and is started again afterwards, on the host that it is on then. If ctx ends while its
 // guest shuts down, moveCold waits for that a little longer: see turnsOffSoon. A VM that has left the host meanwhile is
-// left alone.
+// left alone. The host doesn't keep the originals of disks that are in remove.
 func (dr *Drainer) moveCold(
-	ctx context.Context, from *inventory.Host, s hostrecord.Step, o migration.Options, note coldNotes,
+	ctx context.Context, from *inventory.Host, s hostrecord.Step, o migration.Options, remove []string, note coldNotes,
 ) (move.SourceFiles, error) {
 	last := inventory.LastKnown{Host: from.Name}
 
@@ -268,7 +268,9 @@ func (dr *Drainer) moveCold(
 	}
 
 	starts, shut, halted := s.Ran, false, s.Halted
-	request := move.Request{Target: s.Target, Options: o, Priority: admission.PriorityMaintenance, Starts: starts}
+	request := move.Request{
+		Target: s.Target, Options: o, Priority: admission.PriorityMaintenance, Starts: starts, RemoveOriginals: remove,
+	}
 
 	if vm.Active {
 		request.From = from
