@@ -65,8 +65,8 @@ type drainRun struct {
 // same way when it finds, before it changes another VM, that the given steps no longer hold.
 //
 // If a VM blocks the drain, or the given steps no longer hold, Drain returns an error before it changes anything. It
-// returns nil steps only then: once the host is cordoned, or may be, because no answer came, the steps of a host without
-// VMs are empty and not nil.
+// returns nil steps only then: once the host is cordoned, or may be, because no answer came, the steps of a host
+// without VMs are empty and not nil.
 func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error) {
 	h, err := dr.hosts.UsableHost(want.Host)
 	if err != nil {

@@ -65,7 +65,8 @@ func TestReconcile(t *testing.T) {
 			hostrecord.ResultShutDown, hostrecord.ResultSaved, hostrecord.ResultFailed, "",
 		}[i]; {
 		case want == "" && s.Name != "open":
-			if s.Result != hostrecord.ResultFailed || !strings.Contains(s.Reason, "runs there all the same") || s.Ran || s.Halted {
+			if s.Result != hostrecord.ResultFailed || !strings.Contains(s.Reason, "runs there all the same") || s.Ran ||
+				s.Halted {
 				t.Errorf("%s: %+v", s.Name, s)
 			}
 		case s.Result != want:

@@ -20,6 +20,9 @@ type ReleasePlan struct {
 	Restored []string
 	// Unrestored are VMs that stay as they are, although the maintenance moved them or turned them off.
 	Unrestored []string
+	// Redrained says that a run which keeps the maintenance drains the host again: its drain or its end didn't finish, or
+	// the host has lost its record.
+	Redrained bool
 }
 
 // PlanRelease returns what Release would do with VMs, as of the snapshot. If the host doesn't answer, what its
@@ -48,7 +51,7 @@ func (dr *Drainer) PlanRelease(ctx context.Context, name, id string, restore boo
 
 	r := &releaseRun{drainer: dr, host: h, evacuation: *e, restore: restore}
 
-	var p ReleasePlan
+	p := ReleasePlan{Redrained: err == nil && (record.Cordon == nil || !e.Done)}
 
 	for _, s := range e.Steps {
 		restored, unrestored := r.planStep(ctx, s)

@@ -131,7 +131,7 @@ func (r *Resource) explainEnd(ctx context.Context, m *model) diag.Diagnostics {
 	}
 	detail += "\n\nThe apply decides again."
 	switch {
-	case !m.Drained.ValueBool(): // Its drain or its end failed, so that an apply drains, whatever else it changes.
+	case end.Redrained:
 		detail += " An apply that keeps the maintenance drains the host again."
 	case restore:
 		detail += " To leave all virtual machines as they are, apply restore = false before."

@@ -33,16 +33,17 @@ func (r *Resource) copyTimeout(
 	return evacuationBudget(plan.Steps)
 }
 
-// backTimeout returns how long it may take to move the VMs of the maintenance with this id back, 0 if that is unknown.
-func (r *Resource) backTimeout(ctx context.Context, host, id string) time.Duration {
+// backTimeout returns how long it may take to move the VMs of the maintenance back, 0 if that is unknown.
+func (r *Resource) backTimeout(ctx context.Context, m *model) time.Duration {
 	if r.Data == nil || r.Data.Fleet == nil {
 		return 0
 	}
+	host := m.Host.ValueString()
 	record, err := r.Data.Fleet.Record(ctx, host)
 	if err != nil {
 		return 0
 	}
-	return backBudget(record.Evacuation, r.Data.Fleet.LostMaintenance(ctx, host, id, &record))
+	return backBudget(record.Evacuation, r.Data.Fleet.LostMaintenance(ctx, host, m.ID.ValueString(), &record))
 }
 
 // backBudget is the time for what the host has recorded, or, if it has lost that, for what the other hosts were told.
