@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
@@ -16,6 +18,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -108,6 +111,108 @@ func (c *diskOwner) back(t *testing.T, pattern int) {
 	c.l.Run(t, c.from.Name, "qemu-io", "-U", "-r", "-c", fmt.Sprintf("read -P %d 0 4096", pattern), c.image)
 }
 
+// found is the VM as it is now.
+func (c *diskOwner) found(t *testing.T) *inventory.VM {
+	t.Helper()
+	vm, err := c.fleet.FindNow(t.Context(), c.vm.UUID, inventory.LastKnown{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return vm
+}
+
+// hostUUID is what libvirt calls a host.
+func (c *diskOwner) hostUUID(t *testing.T, h *lab.Host) string {
+	t.Helper()
+
+	info, err := c.fleet.Host(h.Name).Conn.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return info.UUID
+}
+
+// left is the image that the VM leaves on the second host when it comes back.
+func (c *diskOwner) left(t *testing.T) domain.LeftVolume {
+	t.Helper()
+
+	return domain.LeftVolume{Host: c.to.Name, HostUUID: c.hostUUID(t, c.to), Path: c.image}
+}
+
+// change changes the VM's metadata and what the drained host has recorded.
+func (c *diskOwner) change(t *testing.T, vm func(*domain.Metadata), record func(*hostrecord.Record)) {
+	t.Helper()
+
+	now := c.found(t)
+	m := now.Metadata
+	vm(&m)
+
+	if _, err := records.WriteMetadata(t.Context(), now, m); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := c.fleet.ChangeRecord(t.Context(), c.fleet.Host(c.from.Name), func(r *hostrecord.Record) error {
+		record(r)
+
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// killed has a drain killed once the VM has left, and the end of the maintenance once it has come back. Neither run has
+// closed the record of its move. The next drain knows which image was left, and the next end leaves none.
+func (c *diskOwner) killed(t *testing.T, pattern int) {
+	t.Helper()
+	c.drain(t, pattern)
+
+	record, _, err := inventory.ReadRecord(t.Context(), c.fleet.Host(c.from.Name))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	step := record.Evacuation.Steps[0]
+
+	for _, method := range []string{evacuation.MethodCold, evacuation.MethodLive} {
+		c.change(t, func(m *domain.Metadata) {
+			m.Migrations = slices.Clone(m.Migrations)
+			m.Migrations[len(m.Migrations)-1].End = time.Time{}
+			m.Copies = append(m.Copies, domain.Copy{
+				Host: c.to.Name, HostUUID: c.hostUUID(t, c.to), Path: c.image, FromUUID: c.hostUUID(t, c.from),
+			})
+		}, func(r *hostrecord.Record) {
+			begun := hostrecord.Step{Step: step.Step, TargetUUID: step.TargetUUID, Ran: method == evacuation.MethodCold}
+			begun.Method = method
+			r.Evacuation = &hostrecord.Evacuation{Since: time.Now(), Steps: []hostrecord.Step{begun}}
+		})
+
+		steps, err := c.fleet.Drain(t.Context(), drain.Drain{Host: c.from.Name, ID: "m", Why: "a test"})
+		if err != nil || len(steps) != 1 || !slices.Equal(steps[0].Kept, step.Kept) || len(step.Kept) == 0 {
+			t.Fatalf("%s: %+v, %v; want that it has left %+v", method, steps, err, step.Kept)
+		}
+	}
+
+	image, err := os.ReadFile(c.to.Path(c.image))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c.back(t, pattern)
+
+	if err := os.WriteFile(c.to.Path(c.image), image, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	c.change(t, func(m *domain.Metadata) { m.LeftVolumes = append(m.LeftVolumes, c.left(t)) }, func(r *hostrecord.Record) {
+		r.Evacuation = &hostrecord.Evacuation{
+			Since: time.Now(), Done: true, Releasing: "m", Steps: []hostrecord.Step{step},
+		}
+	})
+	c.back(t, pattern)
+}
+
 // full lets the host have no room for the VM any more as soon as that moves there cold: it can't be started. Call mend
 // to undo this.
 func (c *diskOwner) full(h *lab.Host, also func()) (mend func()) {
@@ -146,14 +251,20 @@ func (c *diskOwner) unstarted(t *testing.T) {
 	maintained(t, c.fleet, c.from, *d.Step(0))
 
 	if err := c.fleet.ChangeRecord(t.Context(), c.fleet.Host(c.from.Name), func(r *hostrecord.Record) error {
-		r.Evacuation.Releasing = "m" // An earlier end was killed once it had shut the VM down.
+		// An earlier end was killed once it had shut the VM down.
+		r.Evacuation.Releasing, r.Evacuation.Steps[0].Returning = "m", true
 
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
 
-	mend = c.full(c.from, func() {})
+	mend = c.full(c.from, func() {
+		// If the run is killed once the VM is back, the next one knows what the VM left.
+		if vm := c.found(t); !slices.Contains(vm.Metadata.LeftVolumes, c.left(t)) {
+			t.Errorf("it has %+v, and not what it is about to leave", vm.Metadata.LeftVolumes)
+		}
+	})
 	_, err = c.fleet.Release(t.Context(), c.from.Name, "m", true)
 	blocked(t, err, migration.InsufficientMemory, c.from.Name)
 	onlyOn(t, c.fleet, c.vm.UUID, c.from.Name)
@@ -252,6 +363,7 @@ func TestLab_restoreCopiesBack(t *testing.T) {
 	}
 
 	c.back(t, 92)
+	c.killed(t, 93)
 	c.unstarted(t)
 
 	if _, err := c.fleet.EvictionPolicies().Remove(t.Context(), c.rule.ID); err != nil {

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
 // Drain requests that a host be drained.
@@ -63,7 +65,8 @@ type drainRun struct {
 // same way when it finds, before it changes another VM, that the given steps no longer hold.
 //
 // If a VM blocks the drain, or the given steps no longer hold, Drain returns an error before it changes anything. It
-// returns nil steps only then: once the host is cordoned, the steps of a host without VMs are empty and not nil.
+// returns nil steps only then: once the host is cordoned, or may be, because no answer came, the steps of a host
+// without VMs are empty and not nil.
 func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error) {
 	h, err := dr.hosts.UsableHost(want.Host)
 	if err != nil {
@@ -89,6 +92,10 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, er
 		unmarked: make(map[string]bool), underWay: make(map[string]bool), verifySlots: admission.NewSlots(1),
 	}
 	if err := d.prepare(held); err != nil {
+		if errors.Is(err, records.ErrMaybeWritten) { // The cordon is the only record that prepare writes.
+			return append([]hostrecord.Step{}, d.steps...), err
+		}
+
 		return nil, err
 	}
 
@@ -103,7 +110,7 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, er
 
 	d.ended = true
 	err = d.outcomeError(after, context.Cause(working))
-	if recordErr := d.writeRecord(after, err == nil); err == nil {
+	if recordErr := d.writeOutcome(after, err == nil); err == nil {
 		err = recordErr
 		dr.records.TellElsewhere(after, d.Host, d.ID, &hostrecord.Evacuation{Since: d.since, Done: true, Steps: d.steps})
 	}
@@ -181,7 +188,7 @@ func (d *drainRun) prepare(ctx context.Context) error {
 		}
 	}
 
-	if blocked := evacuation.BlockedSteps(steps); len(blocked) > 0 {
+	if blocked := evacuation.BlockedSteps(undone(d.steps)); len(blocked) > 0 {
 		return &inventory.Error{
 			Host: d.Host, Kind: migration.ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy,
 		}

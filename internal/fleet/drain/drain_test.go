@@ -37,17 +37,19 @@ func TestReconcile(t *testing.T) {
 		stepOf("shut down late", evacuation.MethodShutdown, hostrecord.ResultFailed),
 		stepOf("saved late", evacuation.MethodSave, hostrecord.ResultFailed),
 		stepOf("switched off", evacuation.MethodShutdown, hostrecord.ResultFailed), // by a user, before the drain asked it
+		stepOf("cold, back", evacuation.MethodCold, hostrecord.ResultColdMoved),
 	}
 	steps[5].Reason = "it is slow"
 	steps[7].Stopping, steps[8].Stopping = true, true
+	steps[10].Ran, steps[10].Halted = true, true
 
 	running := map[string]string{}
-	for _, s := range steps[1:7] {
+	for _, s := range append(steps[1:7:7], steps[10]) {
 		running[s.UUID] = s.Name
 	}
 
 	off := map[string]bool{}
-	for _, s := range steps[7:] {
+	for _, s := range steps[7:10] {
 		off[s.UUID] = true
 	}
 
@@ -60,11 +62,12 @@ func TestReconcile(t *testing.T) {
 	for i, s := range steps {
 		switch want := []string{
 			hostrecord.ResultMoved, "", "", "", "", hostrecord.ResultFailed, "",
-			hostrecord.ResultShutDown, hostrecord.ResultSaved, hostrecord.ResultFailed,
+			hostrecord.ResultShutDown, hostrecord.ResultSaved, hostrecord.ResultFailed, "",
 		}[i]; {
 		case want == "" && s.Name != "open":
-			if s.Result != hostrecord.ResultFailed || !strings.Contains(s.Reason, "runs there all the same") {
-				t.Errorf("%s: %s, %s", s.Name, s.Result, s.Reason)
+			if s.Result != hostrecord.ResultFailed || !strings.Contains(s.Reason, "runs there all the same") || s.Ran ||
+				s.Halted {
+				t.Errorf("%s: %+v", s.Name, s)
 			}
 		case s.Result != want:
 			t.Errorf("%s: %s, want %q", s.Name, s.Result, want)
@@ -264,6 +267,22 @@ func TestUntouchedSince_renamedHosts(t *testing.T) {
 	}
 }
 
+// A VM that the end of its maintenance shut down is off because of that.
+func TestUntouchedSince_shutDownByTheEnd(t *testing.T) {
+	t.Parallel()
+
+	step := stepOf("a", evacuation.MethodCold, hostrecord.ResultColdMoved)
+	step.Ran, step.Target = true, "kvm2"
+
+	for _, returning := range []bool{true, false} {
+		step.Returning = returning
+
+		if got := untouchedSince(&inventory.VM{Host: "kvm2"}, "kvm1", step, time.Now()); got != returning {
+			t.Errorf("returning %v: untouched %v", returning, got)
+		}
+	}
+}
+
 // Given steps keep their order, whatever an earlier attempt has done of them: else a plan that compares them with what
 // is recorded would never be empty.
 func TestMergeSteps_keepsTheOrder(t *testing.T) {
@@ -329,6 +348,49 @@ func TestResumeStep_whoTurnedItOff(t *testing.T) {
 
 		if got, _ := resumeStep(in, now, &before); got.Result != tt.want || got.Stopping != tt.wantStopping {
 			t.Errorf("%s: result %q, stopping %v; want %q, %v", name, got.Result, got.Stopping, tt.want, tt.wantStopping)
+		}
+	}
+
+	// One that the end of the maintenance shut down is moved and started by the drain that is wanted all the same. One
+	// that it has started again is as any other.
+	for name, tt := range map[string]struct{ here, active, ran bool }{
+		"away": {ran: true}, "back": {here: true, ran: true}, "started": {here: true, active: true},
+	} {
+		var in evacuation.Input
+		if tt.here {
+			in.VMs = []evacuation.VM{{UUID: "a", Active: tt.active}}
+		}
+
+		before := stepOf("a", evacuation.MethodCold, hostrecord.ResultColdMoved)
+		before.Completed, before.Returning, before.ReturningHalted = true, true, true
+
+		got, gone := resumeStep(in, evacuation.Step{UUID: "a", Method: evacuation.MethodCold}, &before)
+		if gone || got.Done() || got.Ran != tt.ran || got.Halted != tt.ran || got.Completed || got.Returning ||
+			got.ReturningHalted {
+			t.Errorf("%s: %+v, %v", name, got, gone)
+		}
+	}
+
+	// One that was moved while it was off, and is back and runs, is to be started again only if it is shut down again.
+	// One that was shut down for a move that isn't done is, whatever its policy says by now: that blocks nothing.
+	for name, tt := range map[string]struct {
+		result  string
+		ran     bool
+		blocked int
+	}{"moved, and back": {hostrecord.ResultColdMoved, false, 1}, "killed": {"", true, 0}, "failed": {"Failed", true, 0}} {
+		in := evacuation.Input{VMs: []evacuation.VM{{UUID: "a", Active: true}}}
+		before := stepOf("a", evacuation.MethodCold, tt.result)
+		before.Ran, before.Halted = true, true
+
+		now := []evacuation.Step{{UUID: "a", Name: "a", Method: evacuation.MethodBlocked}}
+
+		got, _ := mergeSteps(in, now, false, &hostrecord.Evacuation{Steps: []hostrecord.Step{before}})
+		if len(got) != 1 || got[0].Ran != tt.ran || got[0].Halted != tt.ran {
+			t.Errorf("%s: %+v, want ran %v", name, got, tt.ran)
+		}
+
+		if blocked := evacuation.BlockedSteps(undone(got)); len(blocked) != tt.blocked {
+			t.Errorf("%s: blocked by %+v", name, blocked)
 		}
 	}
 

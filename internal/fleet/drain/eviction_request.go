@@ -57,8 +57,19 @@ func (d *drainRun) markAll(ctx context.Context) {
 		}
 	}
 
+	for _, s := range d.steps {
+		if !s.Done() && s.Ran { // It may have left as well.
+			marking.Go(func() error {
+				d.noteKeptByKilled(ctx, s.UUID)
+
+				return nil
+			})
+		}
+	}
+
 	for _, s := range d.gone {
 		marking.Go(func() error {
+			d.noteKeptByKilled(ctx, s.UUID) // Then the record of the move is closed.
 			d.tryClearEviction(ctx, s)
 
 			return nil

@@ -63,9 +63,10 @@ func (d *drainRun) MoveCold(ctx context.Context, i int) (move.SourceFiles, error
 	note := coldNotes{
 		running:   func(context.Context, bool) error { return nil },
 		forcedOff: func(f hostrecord.ForcedOff) { d.noteForcedOff(i, f) },
+		restarted: func(ctx context.Context) { d.noteRestarted(ctx, i) },
 	}
 
-	return d.drainer.moveCold(ctx, d.host, d.steps[i], migration.Options{}, note)
+	return d.drainer.moveCold(ctx, d.host, d.steps[i], migration.Options{}, nil, note)
 }
 
 // ChangesOf are the changes for which a drain stopped itself with this error.

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -39,6 +40,34 @@ func (d *drainRun) noteKept(ctx context.Context, i int, how move.SourceFiles) {
 	d.mu.Lock()
 	d.steps[i].Kept = kept
 	d.mu.Unlock()
+}
+
+// noteKeptByKilled notes in the step of a VM that has left which images its move left on the host, if the earlier drain
+// was killed before it could. As long as the record of that move is open, the VM names the files.
+func (d *drainRun) noteKeptByKilled(ctx context.Context, uuid string) {
+	vm, err := d.drainer.hosts.FindNow(ctx, uuid, d.lastKnown())
+	if err != nil || vm.On == d.host || vm.Migrating || vm.OpenMigration() == nil {
+		return
+	}
+
+	info, err := d.host.Conn.Info(ctx)
+	if err != nil {
+		return // The next call to the host reports it.
+	}
+
+	var files []string
+
+	for _, c := range vm.Metadata.Copies {
+		removed := slices.ContainsFunc(vm.Metadata.LeftVolumes, func(l domain.LeftVolume) bool {
+			return l.HostUUID == info.UUID && l.Path == c.Path
+		})
+		if c.HostUUID == vm.HostUUID && c.FromUUID == info.UUID && !c.Creating && !removed && vm.HasFile(c.Path) {
+			files = append(files, c.Path)
+		}
+	}
+
+	i := slices.IndexFunc(d.steps, func(s hostrecord.Step) bool { return s.UUID == uuid })
+	d.noteKept(ctx, i, move.SourceFiles{From: d.host, Copied: files, Kept: true})
 }
 
 // keptFiles returns the files as they are now, without those that don't exist.
@@ -95,32 +124,32 @@ func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.Step, o
 		})
 }
 
-// removeCopies removes the disk images that the drain made on the host from which the VM came back, also if the VM was
-// not started then: err is how its step ended, which removeCopies returns. Other copied images stay, such as that of a
-// disk that the VM got there.
-func (r *releaseRun) removeCopies(ctx context.Context, s hostrecord.Step, how move.SourceFiles, err error) error {
-	if !how.Kept {
-		return err
+// copiesOf returns the disk images that the drain made on the host to which it moved the VM of a step. They don't stay
+// there when the VM comes back. Others stay, such as that of a disk that the VM got there.
+func copiesOf(s hostrecord.Step) []string {
+	files := make([]string, len(s.Kept))
+	for i, k := range s.Kept {
+		files[i] = k.Path
 	}
 
-	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
-	defer cancel()
+	return files
+}
 
-	ours := slices.DeleteFunc(slices.Clone(how.Copied), func(p string) bool {
-		return !slices.ContainsFunc(s.Kept, func(k hostrecord.KeptFile) bool { return k.Path == p })
-	})
+// removeLeft removes what the move that brought the VM back left on other hosts, if its run was killed before it could.
+func (r *releaseRun) removeLeft(ctx context.Context, s hostrecord.Step) {
+	err := r.drainer.mover.WithVMLocked(ctx, s.UUID, inventory.LastKnown{Host: r.host.Name}, "restoring",
+		func(ctx context.Context, vm *inventory.VM) error {
+			if vm.On != r.host {
+				return nil
+			}
 
-	left, removeErr := keptFiles(after, how.From, ours)
-	if removeErr == nil {
-		removeErr = r.drainer.removeKeptImages(after, how.From, left, r.host)
+			_, err := r.drainer.mover.RemoveLeftVolumes(ctx, vm, nil, false)
+
+			return err
+		})
+	if err != nil { // The VM is back, so this is no error. What is left stays noted in the VM.
+		r.drainer.log.WarnContext(ctx, "copies of disks were not removed", "name", s.Name, "error", err.Error())
 	}
-
-	if removeErr != nil { // The VM is back, so this is no error.
-		r.drainer.log.WarnContext(after, "copies of disks were not removed", "name", s.Name, "host", how.From.Name,
-			"error", removeErr.Error())
-	}
-
-	return err
 }
 
 // removeKeptImages removes images that a move left on a host, while the VM is on the other host. An image stays if it

@@ -141,6 +141,7 @@ func reconcile(steps []hostrecord.Step, running map[string]string, off map[strin
 		case steps[i].Done():
 			steps[i].Reason = fmt.Sprintf("it was recorded as %s, and runs there all the same", steps[i].Result)
 			steps[i].Result, steps[i].Completed = hostrecord.ResultFailed, false
+			steps[i].Ran, steps[i].Halted = false, false // What it is started for is over.
 		}
 	}
 

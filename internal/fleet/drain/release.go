@@ -55,12 +55,12 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 
 	dr.hosts.ForgetAll()
 
-	releasing, resumed, err := dr.beginRelease(held, h, id)
+	releasing, err := dr.beginRelease(held, h, id)
 	if err != nil || releasing == nil {
 		return Released{}, err
 	}
 
-	r := &releaseRun{drainer: dr, host: h, evacuation: *releasing, resumed: resumed, restore: restore}
+	r := &releaseRun{drainer: dr, host: h, evacuation: *releasing, restore: restore}
 	left, failures := r.undoSteps(held)
 
 	after, cancel := lease.CleanupContext(held, inventory.FinishTimeout)
@@ -83,15 +83,14 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 }
 
 // beginRelease removes the cordon, which moving VMs back requires, and at the same time records that the rest is still
-// to be undone, for the next run if this one is killed. It returns what is to be undone, nil for nothing, and whether
-// an earlier run has begun to undo it. It tells the other hosts that the maintenance is over, unless the host is under
-// another one by now.
-func (dr *Drainer) beginRelease(
-	ctx context.Context, h *inventory.Host, id string,
-) (evacuation *hostrecord.Evacuation, resumed bool, err error) {
+// to be undone, for the next run if this one is killed. It returns what is to be undone, nil for nothing. It tells the
+// other hosts that the maintenance is over, unless the host is under another one by now.
+func (dr *Drainer) beginRelease(ctx context.Context, h *inventory.Host, id string) (*hostrecord.Evacuation, error) {
+	var evacuation *hostrecord.Evacuation
+
 	told, another := dr.records.ToldElsewhere(ctx, h.Name), false
 
-	err = dr.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
+	err := dr.records.ChangeRecord(ctx, h, func(r *hostrecord.Record) error {
 		if evacuation, another = toUndo(r, told, id); another {
 			return nil
 		}
@@ -99,7 +98,7 @@ func (dr *Drainer) beginRelease(
 		r.Cordon = nil
 
 		if evacuation != nil {
-			resumed, evacuation.Releasing = evacuation.Releasing == id, id
+			evacuation.Releasing = id
 			r.Evacuation = evacuation
 		}
 
@@ -110,16 +109,17 @@ func (dr *Drainer) beginRelease(
 		dr.records.TellReleased(ctx, h.Name, id, evacuation)
 	}
 
-	return evacuation, resumed, err
+	return evacuation, err
 }
 
 // releaseRun is one Release in progress.
 type releaseRun struct {
-	drainer    *Drainer
-	host       *inventory.Host
+	drainer *Drainer
+	host    *inventory.Host
+	// evacuation is what is undone. The goroutine of a step is the only one that uses its element of the steps.
 	evacuation hostrecord.Evacuation
-	// resumed says whether an earlier Release did not complete. restore says whether the user wants VMs restored.
-	resumed, restore bool
+	// restore says whether the user wants VMs restored.
+	restore bool
 
 	mu       sync.Mutex
 	released Released
@@ -157,35 +157,42 @@ func (r *releaseRun) completed(s hostrecord.Step) bool { return r.evacuation.Don
 // undoSteps undoes every step as far as the user wants it, and returns what stays recorded.
 func (r *releaseRun) undoSteps(ctx context.Context) (*hostrecord.Evacuation, error) {
 	var (
-		mu    sync.Mutex
-		errs  []error
-		left  []hostrecord.Step
-		calls errgroup.Group
+		mu             sync.Mutex
+		errs           []error
+		left           []hostrecord.Step
+		going          sync.WaitGroup
+		moving, others []int
 	)
 
-	calls.SetLimit(r.drainer.mover.Queue.Limits().InboundPerHost)
-
-	for _, s := range r.evacuation.Steps {
-		calls.Go(func() error {
-			err := r.undoStep(ctx, s)
-
-			mu.Lock()
-			defer mu.Unlock()
-
-			if err != nil {
-				errs = append(errs, fmt.Errorf("virtual machine %q was not restored: %w", s.Name, err))
-			}
-
-			kept := (s.Done() && s.Result != hostrecord.ResultLeft || s.Ran) && !r.completed(s)
-			if kept || err != nil {
-				left = append(left, s)
-			}
-
-			return nil
-		})
+	for i, s := range r.evacuation.Steps {
+		if r.movesBack(s) {
+			moving = append(moving, i)
+		} else {
+			others = append(others, i)
+		}
 	}
 
-	_ = calls.Wait()
+	undo := func(i int) {
+		err := r.undoStep(ctx, i)
+		s := r.evacuation.Steps[i]
+
+		mu.Lock()
+		defer mu.Unlock()
+
+		if err != nil {
+			errs = append(errs, fmt.Errorf("virtual machine %q was not restored: %w", s.Name, err))
+		}
+
+		kept := (s.Done() && s.Result != hostrecord.ResultLeft || s.Ran) && !r.completed(s)
+		if kept || err != nil {
+			left = append(left, s)
+		}
+	}
+
+	// A VM that only has to be started doesn't wait until the disks of others are copied back.
+	going.Go(func() { several(r.drainer.mover.Queue.Limits().InboundPerHost, moving, undo) })
+	going.Go(func() { several(endsAtOnce, others, undo) })
+	going.Wait()
 
 	if len(left) == 0 {
 		return nil, errors.Join(errs...)
@@ -203,8 +210,27 @@ func (r *releaseRun) undoSteps(ctx context.Context) (*hostrecord.Evacuation, err
 	return rest, errors.Join(errs...)
 }
 
+// several calls do with each of these numbers, so many at a time, and returns when all calls have.
+func several(atOnce int, numbers []int, do func(int)) {
+	var calls errgroup.Group
+
+	calls.SetLimit(atOnce)
+
+	for _, i := range numbers {
+		calls.Go(func() error {
+			do(i)
+
+			return nil
+		})
+	}
+
+	_ = calls.Wait()
+}
+
 // undoStep removes the eviction request from the VM and, if the VM is to be restored, moves it back or starts it.
-func (r *releaseRun) undoStep(ctx context.Context, s hostrecord.Step) error {
+func (r *releaseRun) undoStep(ctx context.Context, i int) error {
+	s := r.evacuation.Steps[i]
+
 	if evacuation.RequestsEviction(s.Method) {
 		if err := r.drainer.clearEviction(ctx, s.UUID, r.host); err != nil && !inventory.IsNotFound(err) {
 			return err
@@ -215,7 +241,7 @@ func (r *releaseRun) undoStep(ctx context.Context, s hostrecord.Step) error {
 
 	switch {
 	case r.movesBack(s):
-		err = r.bringBack(ctx, s)
+		err = r.bringBack(ctx, i)
 	case r.mayBeOff(s):
 		err = r.restorePower(ctx, s)
 	}
@@ -224,11 +250,16 @@ func (r *releaseRun) undoStep(ctx context.Context, s hostrecord.Step) error {
 		return nil // There is nothing to restore any more.
 	}
 
+	if err == nil && (r.movesBack(s) || r.startsAgain(s)) {
+		r.forget(ctx, s)
+	}
+
 	return err
 }
 
 // bringBack moves the VM back with its disks, as decideMove says.
-func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
+func (r *releaseRun) bringBack(ctx context.Context, i int) error {
+	s := r.evacuation.Steps[i]
 	last := r.lastKnown(s)
 
 	vm, err := r.drainer.hosts.FindNow(ctx, s.UUID, last)
@@ -242,6 +273,10 @@ func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 	}
 
 	r.noteUnrestored(vm, d.unrestored)
+
+	if vm.On == r.host && len(vm.Metadata.LeftVolumes) > 0 {
+		r.removeLeft(ctx, s)
+	}
 
 	if d.does == stays {
 		return nil
@@ -257,28 +292,32 @@ func (r *releaseRun) bringBack(ctx context.Context, s hostrecord.Step) error {
 		return err
 	}
 
-	step := hostrecord.Step{Step: s.Step, Ran: r.resumed && s.Ran, Halted: r.resumed && s.Halted}
+	step := hostrecord.Step{Step: s.Step, Ran: s.Returning, Halted: s.ReturningHalted}
 	step.Target = r.host.Name
 
 	if s.Method == evacuation.MethodCold {
-		running := func(context.Context, bool) error {
+		running := func(ctx context.Context, halted bool) error {
 			if d.does == restarts {
-				return nil
+				return r.noteReturning(ctx, i, true, halted)
 			}
 
 			return &inventory.Error{VM: s.Name, Host: vm.Host, Kind: move.ErrNotMoved, Detail: "it was started meanwhile"}
 		}
-		note := coldNotes{running: running, forcedOff: r.noteForcedOff}
-		how, err := r.drainer.moveCold(ctx, vm.On, step, d.options, note)
+		note := coldNotes{running: running, forcedOff: r.noteForcedOff, restarted: func(ctx context.Context) {
+			if err := r.noteReturning(ctx, i, false, false); err != nil { // The end records it, unless the run is killed.
+				r.drainer.log.WarnContext(ctx, "not recorded that a VM runs again", "name", s.Name, "error", err.Error())
+			}
+		}}
+		_, err := r.drainer.moveCold(ctx, vm.On, step, d.options, copiesOf(s), note)
 
-		return r.removeCopies(ctx, s, how, err)
+		return err
 	}
 
-	now, how, err := r.drainer.mover.MoveForDrain(ctx, s.UUID, last, move.Request{
-		Target: r.host.Name, Options: d.options, Priority: admission.PriorityMaintenance,
+	now, _, err := r.drainer.mover.MoveForDrain(ctx, s.UUID, last, move.Request{
+		Target: r.host.Name, Options: d.options, Priority: admission.PriorityMaintenance, RemoveOriginals: copiesOf(s),
 	})
 
-	return r.removeCopies(ctx, s, how, verifyArrived(vm.On, now, step, err))
+	return verifyArrived(vm.On, now, step, err)
 }
 
 // startHere starts the VM that an earlier Release moved back, unless that has changed by now.

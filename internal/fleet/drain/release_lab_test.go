@@ -13,6 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // coldMoved is the step of a VM that was moved to that host while it was off.
@@ -102,6 +103,59 @@ func TestLab_endShutsDownOnlyWhatPoliciesAllow(t *testing.T) {
 
 	onlyOn(t, f, on, to.Name)
 	onlyOn(t, f, off, from.Name)
+
+	// It isn't shut down before it is recorded that it has to run afterwards.
+	allowed.Fallback = evacuation.ColdMigrate
+	if _, err := f.EvictionPolicies().Put(t.Context(), allowed); err != nil {
+		t.Fatal(err)
+	}
+
+	change := func(do func(*hostrecord.Evacuation)) {
+		t.Helper()
+
+		if err := f.ChangeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
+			do(r.Evacuation)
+
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+
+	maintained(t, f, from, coldMoved(on, running, to, true))
+	listen(f, &onLog{Message: "turning off VM", Do: func() {
+		change(func(e *hostrecord.Evacuation) { e.Releasing = "another" })
+	}})
+
+	if _, err := f.Release(t.Context(), from.Name, "m", true); err == nil ||
+		!strings.Contains(err.Error(), "another run has changed the maintenance") {
+		t.Errorf("%v; want that it can't be recorded", err)
+	}
+
+	if now := strings.TrimSpace(l.Virsh(t, to.Name, "domid", on)); now != id {
+		t.Errorf("the guest was restarted: it ran as %s, and runs as %s", id, now)
+	}
+
+	// So one that is off now was turned off by its user, and stays off.
+	l.Virsh(t, to.Name, "destroy", on)
+
+	for _, shutDown := range []bool{false, true} {
+		if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+			t.Error(err)
+		}
+
+		want := libvirt.Shutoff.String()
+		if shutDown {
+			want = libvirt.Running.String()
+		}
+
+		if got := howStarted(t, f, on); !strings.HasPrefix(got, from.Name+" "+want) {
+			t.Errorf("shut down by an earlier end: %v; it is %s", shutDown, got)
+		}
+
+		maintained(t, f, from, coldMoved(on, running, to, true))
+		change(func(e *hostrecord.Evacuation) { e.Releasing, e.Steps[0].Returning = "m", true })
+	}
 }
 
 // The host is empty when its drain begins, and a VM has come when the drain looks again. The drain fails, and says that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
@@ -19,6 +20,9 @@ type ReleasePlan struct {
 	Restored []string
 	// Unrestored are VMs that stay as they are, although the maintenance moved them or turned them off.
 	Unrestored []string
+	// Redrained says that a run which keeps the maintenance drains the host again: its drain or its end didn't finish, or
+	// the host has lost its record.
+	Redrained bool
 }
 
 // PlanRelease returns what Release would do with VMs, as of the snapshot. If the host doesn't answer, what its
@@ -45,9 +49,9 @@ func (dr *Drainer) PlanRelease(ctx context.Context, name, id string, restore boo
 		return ReleasePlan{}, nil
 	}
 
-	r := &releaseRun{drainer: dr, host: h, evacuation: *e, resumed: e.Releasing == id, restore: restore}
+	r := &releaseRun{drainer: dr, host: h, evacuation: *e, restore: restore}
 
-	var p ReleasePlan
+	p := ReleasePlan{Redrained: err == nil && (record.Cordon == nil || !e.Done)}
 
 	for _, s := range e.Steps {
 		restored, unrestored := r.planStep(ctx, s)
@@ -74,14 +78,17 @@ func toUndo(
 
 	switch {
 	case record.Lost(told, id):
-		return told.Recovered(), false
+		e = told.Recovered()
 	case record.Evacuation == nil:
 		return nil, false
 	default:
 		own := *record.Evacuation
-
-		return &own, false
+		e = &own
 	}
+
+	e.Steps = slices.Clone(e.Steps) // What a Release notes in them must not change the snapshot.
+
+	return e, false
 }
 
 // planStep returns what undoing the step does with its VM, or why the VM stays as it is. Both are "" if there is
@@ -247,7 +254,7 @@ func (r *releaseRun) decideMove(ctx context.Context, vm *inventory.VM, s hostrec
 			"policy with the fallback %s covers it any more", vm.Host, evacuation.ColdMigrate)
 	case vm.Active:
 		d.does = restarts
-	case r.startsAfterMove(vm, s):
+	case startsAfterMove(vm, s):
 		d.does = movesAndStarts
 	default:
 		d.does = movesOff
@@ -256,17 +263,16 @@ func (r *releaseRun) decideMove(ctx context.Context, vm *inventory.VM, s hostrec
 	return d, nil
 }
 
-// startsAfterMove reports whether the VM, which is off, is started once it is back: an earlier Release may have shut it
-// down for its cold move.
-func (r *releaseRun) startsAfterMove(vm *inventory.VM, s hostrecord.Step) bool {
-	return r.resumed && s.Method == evacuation.MethodCold && s.Ran &&
-		(s.Halted || vm.Metadata.RunStrategy != status.Halted)
+// startsAfterMove reports whether the VM, which is off, is started once it is back: an earlier Release shut it down for
+// its cold move.
+func startsAfterMove(vm *inventory.VM, s hostrecord.Step) bool {
+	return s.Returning && (s.ReturningHalted || vm.Metadata.RunStrategy != status.Halted)
 }
 
 // startsHere reports whether the VM is back and still to be started: the earlier Release that moved it back was killed
 // before it could start it.
 func (r *releaseRun) startsHere(vm *inventory.VM, s hostrecord.Step) bool {
-	return vm.On == r.host && !vm.Active && r.startsAfterMove(vm, s)
+	return vm.On == r.host && !vm.Active && startsAfterMove(vm, s)
 }
 
 // ruleNow returns the rule of the VM by the policies of now.

@@ -6,9 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
@@ -260,20 +262,21 @@ func TestRelease_restoresWhatACompletedDrainDid(t *testing.T) {
 }
 
 // A VM that was shut down to be moved back, by an earlier end of the maintenance that was killed before it could start
-// the VM, is started by the next one, whose plan says so. It stays off if no earlier end shut it down, or if its
-// configuration turned it off before.
+// the VM, is started by the next one, whose plan says so. It stays off if no earlier end shut it down, whatever the
+// drain did, or if its configuration turns it off by now.
 func TestRelease_startsWhatAKilledOneMovedBack(t *testing.T) {
 	t.Parallel()
 
 	for name, c := range map[string]struct {
-		earlier, ran, halted, runs bool
-		strategy                   string
+		ran, returning, halted, runs bool
+		strategy                     string
 	}{
-		"killed":                    {earlier: true, ran: true, strategy: status.Manual, runs: true},
-		"killed, ran though Halted": {earlier: true, ran: true, halted: true, strategy: status.Halted, runs: true},
-		"killed, Halted by now":     {earlier: true, ran: true, strategy: status.Halted},
-		"killed, was off":           {earlier: true, strategy: status.Manual},
-		"moved back by its user":    {ran: true, strategy: status.Manual},
+		"killed":                    {ran: true, returning: true, strategy: status.Manual, runs: true},
+		"killed, was moved off":     {returning: true, strategy: status.Manual, runs: true},
+		"killed, ran though Halted": {returning: true, halted: true, strategy: status.Halted, runs: true},
+		"killed, Halted by now":     {ran: true, returning: true, strategy: status.Halted},
+		"killed, was off":           {strategy: status.Manual},
+		"turned off by its user":    {ran: true, strategy: status.Manual},
 	} {
 		dr, vm := builtIn(t)
 
@@ -286,11 +289,13 @@ func TestRelease_startsWhatAKilledOneMovedBack(t *testing.T) {
 
 		vm.On.Forget()
 
-		step := hostrecord.Step{Result: hostrecord.ResultColdMoved, Ran: c.ran, Halted: c.halted}
+		step := hostrecord.Step{
+			Result: hostrecord.ResultColdMoved, Ran: c.ran, Returning: c.returning, ReturningHalted: c.halted,
+		}
 		step.UUID, step.Name, step.Method, step.Target = vm.UUID, vm.Name, evacuation.MethodCold, vm.Host
 
 		e := hostrecord.Evacuation{Done: true, Steps: []hostrecord.Step{step}}
-		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, resumed: c.earlier, restore: true}
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
 
 		restored, unrestored := r.planStep(t.Context(), step)
 		if (restored == `is started on host "local"`) != c.runs || unrestored != "" {
@@ -343,4 +348,133 @@ func TestNoteRunning_isTriedAgain(t *testing.T) {
 			t.Errorf("%v, ran %v; want that it can't be recorded, and isn't said to be", err, d.Step(0).Ran)
 		}
 	}
+}
+
+// The next end of the maintenance knows which guests this one shuts down, and which VMs are restored. One whose
+// maintenance another run has changed shuts nothing down.
+func TestLab_releaseRecordsWhatItDoes(t *testing.T) {
+	t.Parallel()
+
+	h := lab.Open(t).StartHost(t)
+	dr := drainerOf(t, fleettest.HostConfigs(h))
+	host := dr.hosts.Host(h.Name)
+	steps := []hostrecord.Step{
+		stepOf("a", evacuation.MethodCold, hostrecord.ResultColdMoved),
+		stepOf("b", evacuation.MethodShutdown, hostrecord.ResultShutDown),
+	}
+	written := &hostrecord.Evacuation{Done: true, Releasing: "m", Steps: steps}
+
+	if err := dr.records.ChangeRecord(t.Context(), host, func(r *hostrecord.Record) error {
+		r.Evacuation = written
+
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	recorded := func() *hostrecord.Evacuation {
+		t.Helper()
+
+		record, _, err := inventory.ReadRecord(t.Context(), host)
+		if err != nil || record.Evacuation == nil {
+			t.Fatalf("%+v, %v", record, err)
+		}
+
+		return record.Evacuation
+	}
+	runOf := func(id string) *releaseRun {
+		e := recorded()
+		e.Releasing = id
+
+		return &releaseRun{drainer: dr, host: host, evacuation: *e, restore: true}
+	}
+
+	if err := runOf("m").noteReturning(t.Context(), 0, true, true); err != nil {
+		t.Error(err)
+	}
+
+	first := runOf("m")
+	if s := first.evacuation.Steps[0]; !s.Returning || !s.ReturningHalted {
+		t.Errorf("the next run knows %+v", s)
+	}
+
+	other := runOf("other")
+	if err := other.noteReturning(t.Context(), 0, true, false); err == nil {
+		t.Error("the end of another maintenance has noted something")
+	}
+
+	other.forget(t.Context(), steps[1])
+
+	if e := recorded(); len(e.Steps) != 2 || !e.Steps[0].ReturningHalted {
+		t.Errorf("another run changed it: %+v", e.Steps)
+	}
+
+	if err := first.noteReturning(t.Context(), 0, false, false); err != nil {
+		t.Error(err)
+	}
+
+	first.forget(t.Context(), steps[1])
+
+	if e := recorded(); len(e.Steps) != 1 || e.Steps[0].UUID != "a" || e.Steps[0].Returning || e.Steps[0].ReturningHalted {
+		t.Errorf("recorded is %+v", e.Steps)
+	}
+}
+
+// What was shut down is started while VMs that are to be moved back still wait, although it comes after them.
+func TestRelease_startWaitsForNoMove(t *testing.T) {
+	t.Parallel()
+
+	dr, vm := builtIn(t)
+
+	var steps []hostrecord.Step
+
+	for range dr.mover.Queue.Limits().InboundPerHost {
+		step := stepOf(fleettest.DefineBuiltIn(t, vm.On), evacuation.MethodLive, hostrecord.ResultMoved)
+		step.Target = vm.Host
+		steps = append(steps, step)
+
+		_, release, err := dr.records.Lock(t.Context(), vm.On, step.UUID, "testing")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
+	}
+
+	e := hostrecord.Evacuation{
+		Done: true, Steps: append(steps, stepOf(vm.UUID, evacuation.MethodShutdown, hostrecord.ResultShutDown)),
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+
+	over := make(chan struct{}, 1)
+
+	go func() {
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
+		_, _ = r.undoSteps(ctx)
+
+		over <- struct{}{}
+	}()
+
+	waiting, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+
+	for {
+		now, err := dr.hosts.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if now.Active {
+			break
+		}
+
+		if admission.Pause(waiting, time.Millisecond) != nil {
+			t.Error("it isn't started while the others wait")
+
+			break
+		}
+	}
+
+	interrupt()
+	fleettest.Await(t, over)
 }

@@ -51,6 +51,8 @@ func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step, abandoned 
 	}
 
 	switch {
+	case s.Returning && !vm.Active: // The end of its maintenance shut it down.
+		return true
 	case s.Result != hostrecord.ResultMoved && s.Result != hostrecord.ResultColdMoved:
 		return !vm.Active // It was shut down.
 	case s.Target == "":

@@ -97,10 +97,16 @@ func TestLab_coldMovedAsksBeforeItStarts(t *testing.T) {
 		}
 	}
 
-	_, err := drain.Begun(f.Drainer, drain.Drain{Host: to.Name}, hostrecord.Step{
+	again := drain.Begun(f.Drainer, drain.Drain{Host: to.Name}, hostrecord.Step{
 		Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: from.Name}, Ran: true,
-	}).MoveCold(t.Context(), 0)
+	})
+	_, err := again.MoveCold(t.Context(), 0)
 	blocked(t, err, migration.HostCordoned, from.Name)
+
+	record, _, err := inventory.ReadRecord(t.Context(), f.Host(to.Name))
+	if err != nil || record.Evacuation == nil || record.Evacuation.Steps[0].Ran || again.Step(0).Ran {
+		t.Errorf("%+v, %v; want it recorded that it runs, and needn't be started by the next try", record, err)
+	}
 
 	if got := howStarted(t, f, vm.UUID); got != to.Name+" Running Booted" {
 		t.Errorf("it is %s, want that it was started where it ran", got)
@@ -222,6 +228,13 @@ func leftMeanwhile(t *testing.T, f *fleet.Fleet, vm *inventory.VM, from, to *lab
 	unlock()
 
 	if err := fleettest.Await(t, over); err != nil {
+		t.Error(err)
+	}
+
+	// Nor is it moved on because an earlier run had begun to move it.
+	if _, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+		Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: from.Name}, Ran: true,
+	}).MoveCold(t.Context(), 0); err != nil {
 		t.Error(err)
 	}
 

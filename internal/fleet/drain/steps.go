@@ -3,10 +3,14 @@ package drain
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
 // mergeSteps returns the steps of a drain. Steps that an earlier drain has done stay done. Given steps keep their
@@ -71,7 +75,7 @@ func resumeStep(
 	off := here && !vm.Active
 	step = hostrecord.Step{Step: now}
 	if before != nil {
-		step.Autostart, step.Ran, step.Halted = before.Autostart, before.Ran, before.Halted
+		step.Autostart = before.Autostart
 		// After a step that was done the VM was started again. A step by another method hasn't begun to turn it off.
 		step.Stopping = before.Stopping && !before.Done() &&
 			(now.Method == before.Method || now.Method == evacuation.MethodLeave)
@@ -80,6 +84,11 @@ func resumeStep(
 	switch {
 	case before != nil && before.Result == hostrecord.ResultLeft && here && now.Method == evacuation.MethodCold:
 		// The earlier drain left it in place, and this one is to move it.
+	case before != nil && before.Returning && (!here || off):
+		// The end of the maintenance shut the VM down to move it back, so it is moved and started here, too.
+		step = *before
+		step.Result, step.Completed, step.Ran, step.Halted = "", false, true, before.ReturningHalted
+		step.Returning, step.ReturningHalted = false, false
 	case before != nil && before.Done() && (!here || off):
 		return *before, false
 	case before != nil && before.Ran && !before.Done():
@@ -100,6 +109,11 @@ func resumeStep(
 	return step, gone
 }
 
+// undone returns the steps that are still to be done, without their results.
+func undone(steps []hostrecord.Step) []evacuation.Step {
+	return plainSteps(slices.DeleteFunc(slices.Clone(steps), hostrecord.Step.Done))
+}
+
 // turnedOff returns the result of a step that turns a VM off by this method.
 func turnedOff(method string) string {
 	if method == evacuation.MethodSave {
@@ -116,6 +130,20 @@ func (d *drainRun) writeRecord(ctx context.Context, done bool) error {
 
 		return nil
 	})
+}
+
+// writeOutcome writes the record of a drain that has ended. If no answer came about a completed one, it writes that
+// again: a drain that failed only because of the answer would be undone and repeated.
+func (d *drainRun) writeOutcome(ctx context.Context, done bool) error {
+	err := d.writeRecord(ctx, done)
+	if !done || !errors.Is(err, records.ErrMaybeWritten) {
+		return err
+	}
+
+	again, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
+	defer cancel()
+
+	return d.writeRecord(again, done)
 }
 
 // evacuationRecord returns the record of the drain in its current state. done says that the host is drained.

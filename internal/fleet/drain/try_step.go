@@ -47,9 +47,10 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 	case evacuation.MethodCold:
 		d.noteTarget(ctx, i)
 
-		how, err := d.drainer.moveCold(ctx, d.host, s, rule.Options, coldNotes{
+		how, err := d.drainer.moveCold(ctx, d.host, s, rule.Options, nil, coldNotes{
 			running:   func(ctx context.Context, halted bool) error { return d.noteRunning(ctx, i, halted) },
 			forcedOff: func(f hostrecord.ForcedOff) { d.noteForcedOff(i, f) },
+			restarted: func(ctx context.Context) { d.noteRestarted(ctx, i) },
 		})
 		d.noteKept(ctx, i, how)
 
@@ -171,10 +172,11 @@ func (d *drainRun) noteForcedOff(i int, f hostrecord.ForcedOff) {
 // startAfterMove starts a VM that was to leave a host, on its current host, unless it runs, or its configuration turns
 // it off by now. ranHere says that this run saw the VM run and shut it down, so that it can't run on a host that
 // doesn't answer. haltedBefore says that its configuration turned it off before, and that it ran all the same.
+// restarted says that it was not moved, and was started on the host that it was to leave.
 func (dr *Drainer) startAfterMove(
 	ctx context.Context, from *inventory.Host, uuid string, last inventory.LastKnown, ranHere, haltedBefore bool,
-) error {
-	return dr.mover.WithVMLocked(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
+) (restarted bool, err error) {
+	err = dr.mover.WithVMLocked(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
 		if vm.Active || vm.Metadata.RunStrategy == status.Halted && !haltedBefore {
 			return nil
 		}
@@ -186,11 +188,16 @@ func (dr *Drainer) startAfterMove(
 		if vm.On == from {
 			// The VM was not moved, so it is restored to the state before it was shut down. The cordon is the drain's
 			// own.
-			return dr.lifecycle.Start(ctx, dr.placement.AdmitReturn(vm), vm)
+			err := dr.lifecycle.Start(ctx, dr.placement.AdmitReturn(vm), vm)
+			restarted = err == nil
+
+			return err
 		}
 
 		return dr.start(ctx, vm)
 	})
+
+	return restarted, err
 }
 
 // start starts a stopped VM, if its host has room for it and isn't cordoned. The caller holds the VM's lock.
@@ -224,20 +231,34 @@ func (d *drainRun) noteRunning(ctx context.Context, i int, halted bool) error {
 	return err
 }
 
+// noteRestarted records that the VM runs again where it was, after a move that failed. The next try knows nothing of a
+// VM that ran: if its user turns it off before, it stays off.
+func (d *drainRun) noteRestarted(ctx context.Context, i int) {
+	d.mu.Lock()
+	d.steps[i].Ran, d.steps[i].Halted = false, false
+	d.mu.Unlock()
+
+	if err := d.writeRecord(ctx, false); err != nil { // The end of the step records it, unless the run is killed.
+		d.drainer.log.WarnContext(ctx, "not recorded that a VM runs again", "name", d.steps[i].Name, "error", err.Error())
+	}
+}
+
 // coldNotes are told what a cold move does with a guest that runs.
 type coldNotes struct {
 	// running records that the VM runs, before its guest is shut down. halted says that its configuration turns it off.
 	running func(ctx context.Context, halted bool) error
 	// forcedOff notes that the guest was forced off.
 	forcedOff func(hostrecord.ForcedOff)
+	// restarted records that the VM was not moved, and was started again where it was.
+	restarted func(ctx context.Context)
 }
 
 // moveCold moves a VM from a host while it is off. A VM that runs is shut down when it is its turn to move, once note
 // has recorded that it ran, and is started again afterwards, on the host that it is on then. If ctx ends while its
 // guest shuts down, moveCold waits for that a little longer: see turnsOffSoon. A VM that has left the host meanwhile is
-// left alone.
+// left alone. The host doesn't keep the originals of disks that are in remove.
 func (dr *Drainer) moveCold(
-	ctx context.Context, from *inventory.Host, s hostrecord.Step, o migration.Options, note coldNotes,
+	ctx context.Context, from *inventory.Host, s hostrecord.Step, o migration.Options, remove []string, note coldNotes,
 ) (move.SourceFiles, error) {
 	last := inventory.LastKnown{Host: from.Name}
 
@@ -247,9 +268,11 @@ func (dr *Drainer) moveCold(
 	}
 
 	starts, shut, halted := s.Ran, false, s.Halted
-	request := move.Request{Target: s.Target, Options: o, Priority: admission.PriorityMaintenance, Starts: starts}
+	request := move.Request{
+		Target: s.Target, Options: o, Priority: admission.PriorityMaintenance, Starts: starts, RemoveOriginals: remove,
+	}
 
-	if vm.Active && vm.On == from {
+	if vm.Active {
 		request.From = from
 		request.TurnOff = func(ctx context.Context, vm *inventory.VM) error {
 			starts, halted = true, vm.Metadata.RunStrategy == status.Halted
@@ -279,8 +302,13 @@ func (dr *Drainer) moveCold(
 		after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
 		defer cancel()
 
-		err = errors.Join(err, dr.startAfterMove(after, from, s.UUID,
-			inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}, shut, halted))
+		restarted, startErr := dr.startAfterMove(after, from, s.UUID,
+			inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}, shut, halted)
+		if restarted {
+			note.restarted(after)
+		}
+
+		err = errors.Join(err, startErr)
 	}
 
 	return how, verifyArrived(from, vm, s, err)

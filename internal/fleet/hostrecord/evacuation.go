@@ -113,6 +113,10 @@ type Step struct {
 	Ran bool `json:"ran,omitempty"`
 	// Halted says that the VM ran although its configuration turned it off, before it was shut down for the move.
 	Halted bool `json:"halted,omitempty"`
+	// Returning says that the end of the maintenance shuts the VM down to move it back, so that it has to run
+	// afterwards. ReturningHalted says that it ran although its configuration turned it off.
+	Returning       bool `json:"returning,omitempty"`
+	ReturningHalted bool `json:"returning_halted,omitempty"`
 	// Options are the options for moves in the VM's policy. They also apply to the move back unless others are set then.
 	Options migration.Options `json:"options,omitzero"`
 	// Kept are images that stayed on the host when the VM was moved with its disks.

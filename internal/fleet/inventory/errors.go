@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -121,3 +122,9 @@ func WithoutHost(err error) error {
 
 // PlainCause returns what the host answered, without the call that failed.
 func PlainCause(err error) string { return WithoutHost(err).Error() }
+
+// Refused says whether libvirt has answered with an error. Then it won't carry out the call later.
+func Refused(err error) bool {
+	return !errors.Is(err, ErrUnreachable) && !errors.Is(err, context.Canceled) &&
+		!errors.Is(err, context.DeadlineExceeded)
+}

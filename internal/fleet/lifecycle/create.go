@@ -12,7 +12,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -228,7 +227,7 @@ func (m *Manager) makeDisksAndStart(
 		fresh := !left.ran && d.DeclaredNVRAM() == ""
 		if called, err := m.startNew(ctx, h, id, fresh); err != nil {
 			// A call whose reply did not come may have started it.
-			return undo(unseen && (!called || move.Refused(err) && ctx.Err() == nil), err)
+			return undo(unseen && (!called || inventory.Refused(err) && ctx.Err() == nil), err)
 		}
 
 		unseen = false

@@ -8,7 +8,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -53,7 +52,7 @@ func (u *update) definePersistent(ctx context.Context) error {
 	u.before = present // A call without a reply may have written the definition.
 
 	if _, err := u.vm.On.Conn.RedefineDomain(ctx, xml, present); err != nil {
-		if move.Refused(err) && ctx.Err() == nil {
+		if inventory.Refused(err) && ctx.Err() == nil {
 			u.before = ""
 		}
 
@@ -70,7 +69,7 @@ func (u *update) definePersistent(ctx context.Context) error {
 // created for it goes, too, also if the VM is transient, and so has no definition to be corrected.
 func (u *update) withdraw(ctx context.Context, s domain.Step, why error) error {
 	spec, isDevice := u.want.Spec.WithoutDevice(s.Path)
-	refused := move.Refused(why) && ctx.Err() == nil
+	refused := inventory.Refused(why) && ctx.Err() == nil
 
 	switch {
 	case refused && !u.vm.Persistent:

@@ -247,7 +247,7 @@ func (m *move) defineOnTarget(
 	}
 
 	_, err = m.to.Conn.RedefineDomain(ctx, xml, xml)
-	if err != nil && Refused(err) {
+	if err != nil && inventory.Refused(err) {
 		return "", notThere, err
 	}
 
@@ -270,7 +270,7 @@ func (m *move) removeFromSource(ctx context.Context, before string) (presence, e
 	}
 
 	err = Undefine(ctx, m.from, m.vm.UUID, m.stays...)
-	if err != nil && Refused(err) {
+	if err != nil && inventory.Refused(err) {
 		return madeThere, err
 	}
 
@@ -321,12 +321,6 @@ func (m *move) arrivingXML(before string, devices map[string]domain.Row) (string
 	}
 
 	return definition.XML()
-}
-
-// Refused says whether libvirt has answered with an error. Then it won't carry out the call later.
-func Refused(err error) bool {
-	return !errors.Is(err, inventory.ErrUnreachable) && !errors.Is(err, context.Canceled) &&
-		!errors.Is(err, context.DeadlineExceeded)
 }
 
 // undoCold removes what a failed move made on the target, if it is certain that this run made it and that the source's

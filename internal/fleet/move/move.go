@@ -55,6 +55,9 @@ type Request struct {
 	TurnOff func(context.Context, *inventory.VM) error
 	// From is the host that the VM is to leave, if TurnOff is set. A VM on another host stays there.
 	From *inventory.Host
+	// RemoveOriginals are files of disks that the source doesn't keep if they are copied, although it keeps others: an
+	// earlier move made them there.
+	RemoveOriginals []string
 	// unlessPinnedHere says whether the VM stays if its configuration pins it to its host.
 	unlessPinnedHere bool
 }
@@ -106,7 +109,7 @@ func (mv *Mover) concludeAndMove(
 
 	m := &move{
 		mover: mv, vm: vm, from: vm.On, to: to, options: w.Options, priority: w.Priority, starts: w.Starts,
-		turnOff: w.TurnOff, unlessPinnedHere: w.unlessPinnedHere,
+		turnOff: w.TurnOff, removeOriginals: w.RemoveOriginals, unlessPinnedHere: w.unlessPinnedHere,
 	}
 	now, err := m.moveInTurn(ctx, last)
 
@@ -128,6 +131,8 @@ type move struct {
 	turnOff func(context.Context, *inventory.VM) error
 	// unlessPinnedHere says whether the VM stays if its configuration pins it to the source.
 	unlessPinnedHere bool
+	// removeOriginals are the files of copied disks that the source doesn't keep in any case.
+	removeOriginals []string
 	// id is the id by which the record of an ordered move is recognized, "" without an order.
 	id string
 	// unlessPinnedElsewhere says whether the VM stays if its configuration pins it to a host other than the target.

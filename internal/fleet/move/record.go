@@ -124,10 +124,12 @@ func (m *move) made(ctx context.Context, state migration.State, images []string)
 func (m *move) keepsOriginals() bool { return *m.effective.Options.WithDefaults().KeepSourceDisks }
 
 // originals returns the disks among the files that are to be removed at the source once the VM is on the target: those
-// that the guest writes to and that weren't made with the VM, unless the source keeps them.
+// that the guest writes to and that weren't made with the VM. If the source keeps them, only those of the request are.
 func (m *move) originals(files []string) []string {
 	if m.keepsOriginals() {
-		return nil
+		return slices.DeleteFunc(m.vm.NotOwn(files), func(file string) bool {
+			return !slices.Contains(m.removeOriginals, file)
+		})
 	}
 
 	return slices.DeleteFunc(m.vm.NotOwn(files), func(file string) bool {

@@ -13,8 +13,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
+// ErrMaybeWritten means that no answer came to the call that writes a host's record. It may be written, or be written
+// soon: reading it again doesn't tell.
+var ErrMaybeWritten = errors.New("whether the host's record was written is not known")
+
 // ChangeRecord reads a host's record, calls change with it and writes it back, under a lock against other runs. A
-// record that is empty afterwards is removed.
+// record that is empty afterwards is removed. See ErrMaybeWritten.
 func (s *Store) ChangeRecord(ctx context.Context, h *inventory.Host, change func(*hostrecord.Record) error) error {
 	ctx, unlock, err := s.Lock(ctx, h, "host-record", "changing the record of")
 	if err != nil {
@@ -62,13 +66,16 @@ func (s *Store) ChangeRecord(ctx context.Context, h *inventory.Host, change func
 		err = h.Conn.SetOwnSecretValue(ctx, *secret)
 	}
 
-	if err != nil {
-		return fmt.Errorf("writing the record: %w", err)
-	}
-
 	h.ForgetRecord()
 
-	return nil
+	switch {
+	case err == nil:
+		return nil
+	case inventory.Refused(err):
+		return fmt.Errorf("writing the record: %w", err)
+	default:
+		return fmt.Errorf("%w: %w", ErrMaybeWritten, err)
+	}
 }
 
 // Record returns the host's record, as of the snapshot.

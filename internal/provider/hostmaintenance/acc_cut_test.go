@@ -1,6 +1,10 @@
 package hostmaintenance_test
 
 import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -79,4 +83,71 @@ func TestAccHostMaintenance_connectionCut(t *testing.T) {
 		t.Errorf("left to do:\n%s", out)
 	}
 	p.tf.Run(t, "destroy")
+}
+
+// isCordoned says that the first host has recorded its cordon.
+func (p *pair) isCordoned() bool {
+	files, _ := filepath.Glob(p.from.Path("/etc/libvirt/secrets/*.base64"))
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		record, _ := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
+		if strings.Contains(string(record), `"cordon":`) {
+			return true
+		}
+	}
+	return false
+}
+
+// breakLocks removes the locks of a run that could not give them back. Another run would wait for each.
+func (p *pair) breakLocks(t *testing.T) {
+	t.Helper()
+	for line := range strings.Lines(p.l.Virsh(t, p.from.Name, "secret-list")) {
+		if words := strings.Fields(line); strings.Contains(line, "virtfleet:lock") {
+			p.l.Virsh(t, p.from.Name, "secret-undefine", words[0])
+		}
+	}
+}
+
+// TestAccHostMaintenance_cordonUnanswered: the host cordons itself, and falls silent before it has said so. The
+// maintenance is in the state, so the host is uncordoned also if the user doesn't want the maintenance any more.
+func TestAccHostMaintenance_cordonUnanswered(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	gate := p.l.Gate(t, p.from.Name, p.isCordoned)
+	silent := p.host(p.from)
+	silent.URI = gate.URI()
+	silent.Settings += fmt.Sprintf("\n      ssh = { known_hosts_file = %q }", gate.KnownHostsFile)
+	p.tf.Config(t, acctest.Block{Lab: p.l, Hosts: []acctest.Host{silent, p.host(p.to)}}.String()+p.maintenance(""))
+	apply := p.tf.Start(t, "apply")
+	for tick := time.NewTicker(10 * time.Millisecond); !p.isCordoned(); <-tick.C {
+		select {
+		case <-apply.Done():
+			t.Fatalf("apply has ended: %s", apply.Output())
+		default:
+		}
+	}
+	if err := apply.Interrupt(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := apply.Wait()
+	if err == nil || !strings.Contains(out, "the host's record was written is not known") {
+		t.Errorf("apply: %v\n%s", err, out)
+	}
+	state, tainted := p.tf.State(t, address)
+	if id := fmt.Sprint(state["id"]); !tainted || state["drained"] != false || !strings.Contains(p.record(t), id) {
+		t.Fatalf("the state has %v, tainted %v; the host %s", state, tainted, p.record(t))
+	}
+	p.breakLocks(t)
+	other := acctest.NewCLI(t)
+	other.Config(t, p.block()+p.maintenance(""))
+	if out := unwrapped(other.Run(t, "plan")); !strings.Contains(out, "Host is under another maintenance") ||
+		!strings.Contains(out, "apply continues it as this maintenance") {
+		t.Errorf("the plan of another state doesn't say that it takes the host over: %s", out)
+	}
+	p.tf.Config(t, p.block())
+	p.tf.Run(t, "apply")
+	if out, empty := p.tf.Empty(t); !empty {
+		t.Errorf("left to do:\n%s", out)
+	}
+	p.nothingLeft(t)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
 // nothingLeft fails the test when a host keeps a record or a lock of ours, or a VM its mark.
@@ -105,9 +107,19 @@ func TestAccHostMaintenance_restoreContinues(t *testing.T) {
 	if actions := p.tf.Actions(t); actions[address] != "update" {
 		t.Errorf("with the maintenance still wanted: %v, want an update", actions)
 	}
+	other := acctest.NewCLI(t)
+	other.Config(t, p.block()+p.maintenance(""))
+	if out := unwrapped(other.Run(t, "plan")); !strings.Contains(out, "is being ended, or its end failed") {
+		t.Errorf("the plan of another state doesn't say that it takes the host over: %s", out)
+	}
 	p.tf.Config(t, p.block()+policies)
-	if actions := p.tf.Actions(t); actions[address] != "delete" {
-		t.Errorf("with the maintenance not wanted: %v, want that its end continues", actions)
+	changes, out, err := p.tf.TryPlan(t)
+	if err != nil || changes[address].Actions != "delete" {
+		t.Errorf("with the maintenance not wanted: %v, %v, want that its end continues", changes, err)
+	}
+	if out = unwrapped(out); strings.Contains(out, "apply restore = false before") ||
+		!strings.Contains(out, "An apply that keeps the maintenance drains the host again") {
+		t.Errorf("what the plan advises would evacuate what has come back: %s", out)
 	}
 	p.tf.Run(t, "apply")
 	if got, want := p.howRuns(t, "live"), p.from.Name+" running (migrated)"; got != want {

@@ -28,35 +28,49 @@ func TestModel_resultsSayWhereVMsWent(t *testing.T) {
 }
 
 // A maintenance that was not finished doesn't leave the state silently, unless it did nothing, or the host still knows
-// what it did.
+// what it did and no other one has taken it over.
 func TestModel_leavesUnfinished(t *testing.T) {
 	t.Parallel()
 	moved := hostrecord.Step{Step: evacuation.Step{Name: "web"}, Result: hostrecord.ResultMoved}
 	undone := hostrecord.Record{Evacuation: &hostrecord.Evacuation{}}
-	another := hostrecord.Record{Cordon: &hostrecord.Cordon{ID: "n"}}
+	another := hostrecord.Record{Cordon: &hostrecord.Cordon{ID: "n", Owner: "bob"}, Evacuation: undone.Evacuation}
 	failed := hostrecord.Step{Step: evacuation.Step{Name: "db"}, Result: hostrecord.ResultFailed}
 	for what, c := range map[string]struct {
 		steps   []hostrecord.Step
 		drained bool
 		record  hostrecord.Record
-		warns   bool
+		warns   string
 	}{
-		"lost":                     {steps: []hostrecord.Step{moved, failed}, warns: true},
-		"did nothing":              {steps: []hostrecord.Step{failed}},
-		"finished, then ended":     {steps: []hostrecord.Step{moved}, drained: true},
-		"ended, and not undone":    {steps: []hostrecord.Step{moved}, record: undone},
-		"another one has followed": {steps: []hostrecord.Step{moved}, record: another},
+		"lost":                      {steps: []hostrecord.Step{moved, failed}, warns: `"web": Moved`},
+		"did nothing":               {steps: []hostrecord.Step{failed}},
+		"finished, then ended":      {steps: []hostrecord.Step{moved}, drained: true},
+		"ended, and not undone":     {steps: []hostrecord.Step{moved}, record: undone},
+		"taken over":                {steps: []hostrecord.Step{moved}, record: another, warns: "cordoned by bob"},
+		"finished, another follows": {steps: []hostrecord.Step{moved}, drained: true, record: another},
 	} {
 		m := model{Host: types.StringValue("kvm1")}
 		m.setSteps(c.steps, c.drained)
 		diags := m.leavesUnfinished(c.record)
-		if (len(diags) > 0) != c.warns {
+		if (len(diags) > 0) != (c.warns != "") {
 			t.Errorf("%s: %v", what, diags)
 		}
 		for _, d := range diags {
-			if !strings.Contains(d.Detail(), `"web": Moved`) || strings.Contains(d.Detail(), "db") {
+			if !strings.Contains(d.Detail(), c.warns) || strings.Contains(d.Detail(), "db") {
 				t.Errorf("%s: %s", what, d.Detail())
 			}
 		}
+	}
+}
+
+// The time for moving VMs back is that of what moves back, also if the host has lost its record.
+func TestBackBudget(t *testing.T) {
+	t.Parallel()
+	big := &hostrecord.Evacuation{Steps: []hostrecord.Step{{Step: evacuation.Step{Transfer: 1 << 40}}}}
+	none := backBudget(&hostrecord.Evacuation{}, nil)
+	if got := backBudget(nil, nil); got != 0 {
+		t.Errorf("%v for nothing", got)
+	}
+	if own, told := backBudget(big, nil), backBudget(nil, big); own <= none || told != own {
+		t.Errorf("%v, and %v by what other hosts know; want the same, more than %v", own, told, none)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
@@ -129,7 +130,10 @@ func (r *Resource) explainEnd(ctx context.Context, m *model) diag.Diagnostics {
 			"down, moved back and started.", err)
 	}
 	detail += "\n\nThe apply decides again."
-	if restore {
+	switch {
+	case end.Redrained:
+		detail += " An apply that keeps the maintenance drains the host again."
+	case restore:
 		detail += " To leave all virtual machines as they are, apply restore = false before."
 	}
 	// Terraform shows only one of several warnings with the same title, so the title has the host's name.
@@ -153,14 +157,21 @@ func endText(end drain.ReleasePlan) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// explainMark warns about another maintenance of the host, during which the apply refuses to begin this one. It is only
-// a warning because the plan may end the other maintenance: Terraform doesn't tell a resource whether it replaces
-// another one.
+// explainMark warns about another maintenance of the host. While that is finished, the apply refuses to begin this one;
+// an unfinished one it takes over. It is only a warning because the plan may end the other maintenance: Terraform
+// doesn't tell a resource whether it replaces another one.
 func (r *Resource) explainMark(ctx context.Context, m *model) diag.Diagnostics {
+	const summary = "Host is under another maintenance"
 	var diags diag.Diagnostics
 	record, err := r.Data.Fleet.Record(ctx, m.Host.ValueString())
-	if err != nil || record.Cordon == nil || record.Cordon.ID == m.ID.ValueString() || record.Unfinished() {
+	if err != nil || record.MaintenanceID() == "" || record.Under(m.ID.ValueString()) {
 		return nil // The caller's next step reports the error.
+	}
+	if record.Cordon == nil || record.Unfinished() {
+		diags.AddAttributeWarning(path.Root("host"), summary, fmt.Sprintf("%s.\n\nUnless this very plan ends it first, "+
+			"apply continues it as this maintenance. If another state has it, it leaves that state.",
+			unfinishedText(m.Host.ValueString(), record)))
+		return diags
 	}
 	detail := fmt.Sprintf("Host %q is cordoned by %s since %s: %s.\n\nUnless this very plan ends that one first, apply "+
 		"will refuse to begin another. If it is the one of this configuration, import it: terraform import <address> %s",
@@ -170,6 +181,17 @@ func (r *Resource) explainMark(ctx context.Context, m *model) diag.Diagnostics {
 	if text := endText(end); err == nil && text != "" {
 		detail += "\n\nIf this very plan ends it, and it has restore = true: " + text // It is tainted.
 	}
-	diags.AddAttributeWarning(path.Root("host"), "Host is under another maintenance", detail)
+	diags.AddAttributeWarning(path.Root("host"), summary, detail)
 	return diags
+}
+
+// unfinishedText says which maintenance of the host is not finished: its drain, or its end, which has removed the
+// cordon.
+func unfinishedText(host string, record hostrecord.Record) string {
+	if c := record.Cordon; c != nil {
+		return fmt.Sprintf("Host %q is under an unfinished maintenance of %s since %s: %s", host, c.Owner,
+			c.Since.Format(time.RFC3339), c.Why)
+	}
+	return fmt.Sprintf("The maintenance that drained host %q since %s is being ended, or its end failed", host,
+		record.Evacuation.Since.Format(time.RFC3339))
 }

@@ -147,11 +147,21 @@ func (m *model) readLost(told *hostrecord.Evacuation) diag.Diagnostic {
 			"that have come since. Or destroy the maintenance to end it. %s", m.Host.ValueString(), kept))
 }
 
-// leavesUnfinished warns that a maintenance leaves the state whose drain, or whose end, was not finished: if the host
-// has no record any more, nothing that the drain did is undone. The other hosts know only of finished drains.
+// leavesUnfinished warns that a maintenance leaves the state whose drain, or whose end, was not finished. Another one
+// may have taken it over. If the host has no record any more, nothing that the drain did is undone: the other hosts
+// know only of finished drains.
 func (m *model) leavesUnfinished(record hostrecord.Record) (diags diag.Diagnostics) {
-	if m.Drained.ValueBool() || record.Cordon != nil || record.Evacuation != nil {
-		return nil // If another run has ended it, the record still has what is not undone.
+	switch c := record.Cordon; {
+	case m.Drained.ValueBool():
+		return nil
+	case c != nil:
+		diags.AddAttributeWarning(path.Root("host"), "Host is under another maintenance", fmt.Sprintf(
+			"Host %q is cordoned by %s since %s: %s. The maintenance of this resource was not finished, and that one has taken "+
+				"it over or followed it. The resource is removed from the state. What was moved is brought back only at the end "+
+				"of that one, if it has restore = true.", m.Host.ValueString(), c.Owner, c.Since.Format(time.RFC3339), c.Why))
+		return diags
+	case record.Evacuation != nil:
+		return nil // Another run has ended it. The record still has what is not undone.
 	}
 	var changed []string
 	for _, e := range m.Results.Elements() {
@@ -258,7 +268,7 @@ func forcedOff(steps []hostrecord.Step) diag.Diagnostics {
 func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	timeout, diags := state.Timeouts.Delete(ctx, defaultTimeout+r.backTimeout(ctx, state.Host.ValueString()))
+	timeout, diags := state.Timeouts.Delete(ctx, defaultTimeout+r.backTimeout(ctx, &state))
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return

@@ -1,6 +1,7 @@
 package hostmaintenance
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
@@ -31,17 +33,27 @@ func (r *Resource) copyTimeout(
 	return evacuationBudget(plan.Steps)
 }
 
-// backTimeout returns how long it may take to move the VMs back, 0 if that is unknown.
-func (r *Resource) backTimeout(ctx context.Context, host string) time.Duration {
+// backTimeout returns how long it may take to move the VMs of the maintenance back, 0 if that is unknown.
+func (r *Resource) backTimeout(ctx context.Context, m *model) time.Duration {
 	if r.Data == nil || r.Data.Fleet == nil {
 		return 0
 	}
+	host := m.Host.ValueString()
 	record, err := r.Data.Fleet.Record(ctx, host)
-	if err != nil || record.Evacuation == nil {
+	if err != nil {
 		return 0
 	}
-	steps := make([]evacuation.Step, len(record.Evacuation.Steps))
-	for i, s := range record.Evacuation.Steps {
+	return backBudget(record.Evacuation, r.Data.Fleet.LostMaintenance(ctx, host, m.ID.ValueString(), &record))
+}
+
+// backBudget is the time for what the host has recorded, or, if it has lost that, for what the other hosts were told.
+func backBudget(recorded, told *hostrecord.Evacuation) time.Duration {
+	e := cmp.Or(recorded, told)
+	if e == nil {
+		return 0
+	}
+	steps := make([]evacuation.Step, len(e.Steps))
+	for i, s := range e.Steps {
 		steps[i] = s.Step
 	}
 	return evacuationBudget(steps)
