@@ -137,24 +137,29 @@ func (m *model) overSSH(
 			source, ssh.HostKeyInsecure, ssh.HostKeyStrict, ssh.HostKeyAcceptNew))
 	}
 	cfg.Dial, cfg.Close = dialer(client), client.Close
-	cfg.ReadEnd, cfg.Absent, cfg.SameFile = client.ReadEnd, client.Absent, fileComparer(client)
+	cfg.ReadEnd, cfg.Exist, cfg.SameFile = client.ReadEnd, client.Exist, fileComparer(client)
 	cfg.SHA256 = client.SHA256
 	cfg.Tunnel = tunnels(settings)
 	return diags
 }
 
-// fileComparer returns a function whose error is libvirt.ErrUnsupported if the host can't compare files.
+// fileComparer returns a function whose error is libvirt.ErrUnsupported if the host can't compare all of the files.
 func fileComparer(client *ssh.Client) func(ctx context.Context, path string, paths ...string) ([]string, error) {
 	return func(ctx context.Context, path string, paths ...string) ([]string, error) {
 		same, err := client.SameFile(ctx, path, paths...)
-		switch {
-		case errors.Is(err, ssh.ErrProgram):
-			err = &kindError{kind: libvirt.ErrUnsupported, err: err}
-		case errors.Is(err, ssh.ErrSessions): // Another time it can.
-			err = &kindError{kind: libvirt.ErrBusy, err: err}
-		}
-		return same, err
+		return same, comparisonError(err)
 	}
+}
+
+// comparisonError adds libvirt's kind to an error of ssh.Client.SameFile.
+func comparisonError(err error) error {
+	switch {
+	case errors.Is(err, ssh.ErrProgram), errors.Is(err, ssh.ErrUnseen):
+		return &kindError{kind: libvirt.ErrUnsupported, err: err}
+	case errors.Is(err, ssh.ErrSessions): // Another time it can.
+		return &kindError{kind: libvirt.ErrBusy, err: err}
+	}
+	return err
 }
 
 // sameLocalFile compares files of this computer. Its error is libvirt.ErrUnsupported if one can't be seen: another user
