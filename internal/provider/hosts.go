@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/user"
@@ -30,10 +29,11 @@ const (
 	envLibvirtURI = "LIBVIRT_DEFAULT_URI"
 )
 
-// hosts returns the hosts of the provider block. It connects to no host, but checks that required files exist.
-func (m *model) hosts(logger *slog.Logger) (map[string]fleet.HostConfig, diag.Diagnostics) {
+// hosts returns the hosts of the provider block. It connects to no host, but checks that required files exist. base has
+// what the block doesn't set.
+func (m *model) hosts(base ssh.Config) (map[string]fleet.HostConfig, diag.Diagnostics) {
 	var diags diag.Diagnostics
-	base := ssh.Config{Logger: logger, Jumps: &ssh.Jumps{}}
+	base.Jumps = &ssh.Jumps{}
 	if m.Hosts == nil {
 		uri, source := m.onlyURI()
 		cfg, d := m.host(hostModel{URI: types.StringValue(uri)}, source, path.Root("uri"), base)
