@@ -207,11 +207,13 @@ func TestFileScripts_asAnotherUser(t *testing.T) {
 	}{
 		// A relative path, which must never come here, ends the script all the same.
 		"exist": {
-			existScript, []string{file, hidden, closed + "-none", "none"},
+			existScript,
+			[]string{file, hidden, closed + "-none", "none"},
 			[]string{fileThere, fileUnknown, fileAbsent, fileUnknown},
 		},
 		"same": {
-			sameFileScript, []string{file, link, hidden, closed, closed + "-none", closed + "/none"},
+			sameFileScript,
+			[]string{file, link, hidden, closed, closed + "-none", closed + "/none"},
 			[]string{fileSame, fileUnknown, fileOther, fileOther, fileUnknown},
 		},
 		"same as one that isn't seen": {
