@@ -200,3 +200,52 @@ func TestLab_newVMKeepsTheVariablesItNames(t *testing.T) {
 
 	keeps("after its start")
 }
+
+// A VM keeps its variables under a new name on a host whose files only libvirt sees. While libvirt doesn't see them
+// either, it keeps its name.
+func TestLab_renamedVMKeepsItsVariables(t *testing.T) {
+	t.Parallel()
+
+	const dir = "/var/lib/libvirt/qemu/nvram"
+
+	l := lab.Open(t)
+	host := l.StartHost(t)
+	f := ownFleet(t, t.Name(), host)
+	d := light(t, l, "named", nil)
+	d.Metadata.Host, d.Metadata.RunStrategy, d.Spec.Firmware.Type = host.Name, "Halted", new("efi")
+	vm := create(t, f, l, d)
+	name, file := vm.Name, dir+"/"+vm.Name+"_VARS.fd"
+	d.Spec.Name += "-new"
+
+	l.Run(t, host.Name, "mkdir", "-p", dir)
+	l.Run(t, host.Name, "cp", "/usr/share/OVMF/OVMF_VARS_4M.fd", file)
+	l.Run(t, host.Name, "mv", dir, dir+"-away")
+	l.Run(t, host.Name, "touch", dir) // A directory that libvirt can't read: it isn't one.
+
+	_, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+	tells(t, "renaming it", err, inventory.ErrBusy, name, host.Name, file, "is unknown")
+
+	if remedy := errRemedy(err); !strings.Contains(remedy, "firmware.nvram") {
+		t.Errorf("the remedy is %q", remedy)
+	}
+
+	if is := strings.TrimSpace(l.Virsh(t, host.Name, "domname", vm.UUID)); is != name {
+		t.Errorf("it is %s now", is)
+	}
+
+	l.Run(t, host.Name, "rm", dir)
+	l.Run(t, host.Name, "mv", dir+"-away", dir)
+
+	vm, err = f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+	if err != nil || vm.Name != d.Spec.Name {
+		t.Fatalf("renaming it: %+v, %v", vm, err)
+	}
+
+	if xml := l.Virsh(t, host.Name, "dumpxml", "--inactive", vm.UUID); !strings.Contains(xml, ">"+file+"</nvram>") {
+		t.Errorf("its definition doesn't name %s:\n%s", file, xml)
+	}
+
+	if _, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); err != nil {
+		t.Error(err)
+	}
+}

@@ -99,14 +99,15 @@ func TestLab_leftVolumeOfAnUnseenPool(t *testing.T) {
 
 	// A user removed the file with its pool: there is nothing left to do, and nothing is said.
 	f = labFleet(t, l, t.Name(), func(name string, hc *inventory.HostConfig) {
-		hc.Absent = func(ctx context.Context, paths ...string) (absent []string, err error) {
+		hc.Exist = func(ctx context.Context, paths ...string) (map[string]bool, error) {
+			exist := map[string]bool{}
+
 			for _, p := range paths {
-				if _, err := l.Host(name).Run(ctx, "test", "-e", p); err != nil {
-					absent = append(absent, p)
-				}
+				_, err := l.Host(name).Run(ctx, "test", "-e", p)
+				exist[p] = err == nil
 			}
 
-			return absent, nil
+			return exist, nil
 		}
 	})
 

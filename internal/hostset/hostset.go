@@ -35,7 +35,8 @@ type Host struct {
 	// capacity. 0 is no limit.
 	OverprovisioningFactor float64
 	// SameFile returns those of the absolute paths that lead to the file of path on the host, for example through a
-	// symbolic link. It is nil, or its error is libvirt.ErrUnsupported, if the host's files can't be compared.
+	// symbolic link. It is nil, or its error is libvirt.ErrUnsupported, if not all of the host's files can be compared:
+	// the result then has those that are known to lead there.
 	SameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
 	// ReadEnd returns the last n bytes of a file on the host. It is nil if files can't be read.
 	ReadEnd func(ctx context.Context, path string, n int) ([]byte, error)

@@ -26,5 +26,17 @@ func (h *Host) DirectoryIfThere(ctx context.Context, dir string, names ...string
 	return &Directory{Available: above.Available}, false, nil
 }
 
+// FileIfThere returns the file that the host has at a path, nil for none.
+func (h *Host) FileIfThere(ctx context.Context, at string) (*Volume, error) {
+	d, _, err := h.DirectoryIfThere(ctx, path.Dir(at), path.Base(at))
+	if err != nil {
+		return nil, err
+	}
+	if file, ok := d.Files[path.Base(at)]; ok {
+		return &file, nil
+	}
+	return nil, nil
+}
+
 // HasFiles reports whether the host has files. libvirt's test driver, which runs within our own process, has none.
 func (h *Host) HasFiles() bool { return !h.target.inProcess }

@@ -107,7 +107,10 @@ func (h *Host) NUMAFree(ctx context.Context, cells []NUMACell) ([]NUMAFree, erro
 				})
 			}
 		}
-		return free, calls.Wait()
+		if err := calls.Wait(); err != nil {
+			return nil, err
+		}
+		return free, nil
 	})
 }
 

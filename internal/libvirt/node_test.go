@@ -29,6 +29,10 @@ func TestNode_ofTheTestDriver(t *testing.T) {
 	}, free); diff != "" {
 		t.Error(diff)
 	}
+	// If one can't be read, none is returned: 0 would be said of it.
+	if free, err := h.NUMAFree(ctx, append(info.Cells, NUMACell{ID: 7})); err == nil || free != nil {
+		t.Errorf("with a cell that doesn't exist: got %+v, %v", free, err)
+	}
 
 	sysinfo, err := h.Sysinfo(ctx)
 	must(t, err)

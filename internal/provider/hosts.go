@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/user"
@@ -30,10 +29,11 @@ const (
 	envLibvirtURI = "LIBVIRT_DEFAULT_URI"
 )
 
-// hosts returns the hosts of the provider block. It connects to no host, but checks that required files exist.
-func (m *model) hosts(logger *slog.Logger) (map[string]fleet.HostConfig, diag.Diagnostics) {
+// hosts returns the hosts of the provider block. It connects to no host, but checks that required files exist. base has
+// what the block doesn't set.
+func (m *model) hosts(base ssh.Config) (map[string]fleet.HostConfig, diag.Diagnostics) {
 	var diags diag.Diagnostics
-	base := ssh.Config{Logger: logger, Jumps: &ssh.Jumps{}}
+	base.Jumps = &ssh.Jumps{}
 	if m.Hosts == nil {
 		uri, source := m.onlyURI()
 		cfg, d := m.host(hostModel{URI: types.StringValue(uri)}, source, path.Root("uri"), base)
@@ -137,24 +137,29 @@ func (m *model) overSSH(
 			source, ssh.HostKeyInsecure, ssh.HostKeyStrict, ssh.HostKeyAcceptNew))
 	}
 	cfg.Dial, cfg.Close = dialer(client), client.Close
-	cfg.ReadEnd, cfg.Absent, cfg.SameFile = client.ReadEnd, client.Absent, fileComparer(client)
+	cfg.ReadEnd, cfg.Exist, cfg.SameFile = client.ReadEnd, client.Exist, fileComparer(client)
 	cfg.SHA256 = client.SHA256
 	cfg.Tunnel = tunnels(settings)
 	return diags
 }
 
-// fileComparer returns a function whose error is libvirt.ErrUnsupported if the host can't compare files.
+// fileComparer returns a function whose error is libvirt.ErrUnsupported if the host can't compare all of the files.
 func fileComparer(client *ssh.Client) func(ctx context.Context, path string, paths ...string) ([]string, error) {
 	return func(ctx context.Context, path string, paths ...string) ([]string, error) {
 		same, err := client.SameFile(ctx, path, paths...)
-		switch {
-		case errors.Is(err, ssh.ErrProgram):
-			err = &kindError{kind: libvirt.ErrUnsupported, err: err}
-		case errors.Is(err, ssh.ErrSessions): // Another time it can.
-			err = &kindError{kind: libvirt.ErrBusy, err: err}
-		}
-		return same, err
+		return same, comparisonError(err)
 	}
+}
+
+// comparisonError adds libvirt's kind to an error of ssh.Client.SameFile.
+func comparisonError(err error) error {
+	switch {
+	case errors.Is(err, ssh.ErrProgram), errors.Is(err, ssh.ErrUnseen):
+		return &kindError{kind: libvirt.ErrUnsupported, err: err}
+	case errors.Is(err, ssh.ErrSessions): // Another time it can.
+		return &kindError{kind: libvirt.ErrBusy, err: err}
+	}
+	return err
 }
 
 // sameLocalFile compares files of this computer. Its error is libvirt.ErrUnsupported if one can't be seen: another user

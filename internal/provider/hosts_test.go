@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ssh"
 )
 
 // TestSameLocalFile: files of this computer are compared as files. Of a file that can't be seen nothing is known: the
@@ -45,6 +46,21 @@ func TestSameLocalFile(t *testing.T) {
 	end()
 	if _, err := sameLocalFile(ended, file, file); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// TestComparisonError: if the user who logs in can't see a file, libvirt is asked which files are the same.
+func TestComparisonError(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[error]error{
+		ssh.ErrUnseen: libvirt.ErrUnsupported, ssh.ErrProgram: libvirt.ErrUnsupported, ssh.ErrSessions: libvirt.ErrBusy,
+	} {
+		if err := comparisonError(&ssh.Error{Kind: kind, Err: kind}); !errors.Is(err, want) || !errors.Is(err, kind) {
+			t.Errorf("%v: got %v, want also %v", kind, err, want)
+		}
+	}
+	if err := comparisonError(ssh.ErrAuth); errors.Is(err, libvirt.ErrUnsupported) || comparisonError(nil) != nil {
+		t.Errorf("another error: %v", err)
 	}
 }
 

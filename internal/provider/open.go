@@ -16,10 +16,10 @@ import (
 
 // Open creates a fleet from a provider block that doesn't come from Terraform: a JSON object, which may omit attributes
 // that aren't set. The same code validates and reads it. Warnings and the fleet's log go to the logger. The caller
-// closes the fleet.
+// closes the fleet, perhaps after months: a host that refuses the credentials is tried again and again.
 func Open(ctx context.Context, block []byte, logger *slog.Logger) (*fleet.Fleet, error) {
 	p := New("")
-	p.logger = logger
+	p.logger, p.endless = logger, true
 	server := p.Server()
 	config := &tfprotov6.DynamicValue{JSON: block}
 	if err := p.checkShape(ctx, config); err != nil {

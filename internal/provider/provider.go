@@ -36,6 +36,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachines"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/volume"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/ssh"
 )
 
 const (
@@ -51,6 +52,7 @@ var _ provider.Provider = (*Provider)(nil)
 type Provider struct {
 	version string
 	logger  *slog.Logger // nil: Terraform's log
+	endless bool         // whether it serves a program that runs for months, not Terraform
 
 	mu         sync.Mutex
 	fleets     []*fleet.Fleet
@@ -116,7 +118,7 @@ func (p *Provider) Configure(ctx context.Context, req provider.ConfigureRequest,
 	if logger == nil {
 		logger = newLogger(ctx)
 	}
-	hosts, diags := m.hosts(logger)
+	hosts, diags := m.hosts(ssh.Config{Logger: logger, KeepTrying: p.endless})
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return

@@ -63,6 +63,10 @@ type Config struct {
 	// ssh_config, then 3.
 	KeepaliveCountMax int
 
+	// KeepTrying has a host that refuses the credentials tried once an hour for ever, as one whose key is refused always
+	// is: for programs that run for months. Otherwise it isn't tried any more after the fourth refusal.
+	KeepTrying bool
+
 	// Jumps shares connections to jump hosts with other clients; nil means that they aren't shared.
 	Jumps *Jumps
 
@@ -126,8 +130,8 @@ func NewClient(cfg Config) (*Client, error) {
 		cfg.Jumps = &Jumps{}
 	}
 	return &Client{
-		cfg: cfg, log: cfg.Logger.With("host", cfg.Host), refused: &refusal{}, adding: make(chan struct{}, 1),
-		answerTimeout: answerTimeout,
+		cfg: cfg, log: cfg.Logger.With("host", cfg.Host), refused: &refusal{keepTrying: cfg.KeepTrying},
+		adding: make(chan struct{}, 1), answerTimeout: answerTimeout,
 	}, nil
 }
 
@@ -333,7 +337,6 @@ func (c *Client) startAttempt(ctx context.Context) *attempt {
 			old.close(ErrClosed)
 		}
 		chain, err := c.connect(ctx)
-		c.refused.noteOutcome(err)
 		if unwanted := c.finishAttempt(a, chain, err); unwanted != nil {
 			unwanted.close(ErrClosed)
 		}

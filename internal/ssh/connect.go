@@ -143,8 +143,12 @@ func (c *Client) connect(ctx context.Context) (*chain, error) {
 		return c.connectHop(ctx, t, via)
 	})
 	if err != nil {
+		err = c.explainError(ctx, t, "connecting", err)
+	}
+	c.refused.noteOutcome(err) // A jump host's refusal is the jump host's alone.
+	if err != nil {
 		release()
-		return nil, c.explainError(ctx, t, "connecting", err)
+		return nil, err
 	}
 	ch := &chain{link: l, release: release}
 	ch.watchConnection()

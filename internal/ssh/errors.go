@@ -28,6 +28,8 @@ var (
 	// ErrProgram means that the host was reached, but doesn't run a program of ours, or not to its end: its server, or the
 	// user's shell there, refuses that.
 	ErrProgram = errors.New("the host doesn't run the program")
+	// ErrUnseen means that the host was reached, but the user who logs in may not see a file.
+	ErrUnseen = errors.New("file not visible")
 	// ErrClosed means that the client was closed.
 	ErrClosed = errors.New("SSH client closed")
 )

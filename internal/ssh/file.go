@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -48,37 +49,40 @@ const (
 	fileOther   = "virtfleet-file-other"
 )
 
-// absentScript says for each of its arguments, which are absolute paths, whether there is such a file. A file is absent
-// if the nearest visible directory above it may be searched. For line breaks and exclamation marks, see
+// lookScript defines a function that sets $s to what is known of the file at its argument, an absolute path. A file is
+// absent if the nearest visible directory above it may be searched. For line breaks and exclamation marks, see
 // link.connectScript.
-const absentScript = `for p; do s=` + fileThere + `; test -e "$p" || { s=` + fileUnknown + `; d=$p; ` +
+const lookScript = `look() { s=` + fileThere + `; test -e "$1" || { s=` + fileUnknown + `; d=$1; ` +
 	`while test -n "$d"; do test -L "$d" && break; case $d in */*) d=${d%/*};; *) break;; esac; ` +
 	`test -e "${d:-/}" || continue; ` +
-	`test -d "${d:-/}" && { test -x "${d:-/}" || break; }; s=` + fileAbsent + `; break; done; }; echo; echo $s; done`
+	`test -d "${d:-/}" && { test -x "${d:-/}" || break; }; s=` + fileAbsent + `; break; done; }; }; `
+
+// existScript says for each of its arguments, which are absolute paths, whether there is such a file.
+const existScript = lookScript + `for p; do look "$p"; echo; echo $s; done`
 
 // maxArguments bounds the length of all arguments of one command. Linux accepts no single argument of 128 KiB, and the
 // login shell gets the whole command as one argument.
 const maxArguments = 64 << 10
 
-// Absent returns the absolute paths that don't exist on the host, as the user who logs in sees it. A path that this
-// user may not see, or that leads through a dangling symbolic link, isn't among them. A program on the host (sh) looks,
-// and changes nothing.
+// Exist returns, by absolute path, whether there is such a file on the host, as the user who logs in sees it. A path
+// that this user may not see, or that leads through a dangling symbolic link, isn't in the result. A program on the
+// host (sh) looks, and changes nothing.
 //
 // Errors are those of [Client.DialUnix] if the host can't be reached, and of kind ErrConfig for a path that isn't
 // absolute, and ErrProgram if the host doesn't run the program.
-func (c *Client) Absent(ctx context.Context, paths ...string) ([]string, error) {
+func (c *Client) Exist(ctx context.Context, paths ...string) (map[string]bool, error) {
 	for _, path := range paths {
 		if err := checkFilePath(path); err != nil {
 			return nil, &Error{Host: c.cfg.Host, Op: "looking for files", Kind: ErrConfig, Err: err}
 		}
 	}
-	var absent []string
+	exist := make(map[string]bool, len(paths))
 	err := inCommands(paths, func(some []string) error {
-		said, err := c.askOfFiles(ctx, boundedScript(absentScript, commandLimit, some...), len(some),
+		said, err := c.askOfFiles(ctx, boundedScript(existScript, commandLimit, some...), len(some),
 			fileThere, fileAbsent, fileUnknown)
 		for i, word := range said {
-			if word == fileAbsent {
-				absent = append(absent, some[i])
+			if word != fileUnknown {
+				exist[some[i]] = word == fileThere
 			}
 		}
 		return err
@@ -86,38 +90,47 @@ func (c *Client) Absent(ctx context.Context, paths ...string) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	return absent, nil
+	return exist, nil
 }
 
 // sameFileScript says for each of its arguments but the first, which are absolute paths, whether it leads to the file
-// of the first.
-const sameFileScript = `f=$1; shift; for p; do s=` + fileOther + `; test "$p" -ef "$f" && s=` + fileSame +
-	`; echo; echo $s; done`
+// of the first. Nothing leads to a file that is absent.
+const sameFileScript = lookScript + `f=$1; shift; look "$f"; t=$s; for p; do look "$p"; case $t$s in ` +
+	`*` + fileAbsent + `*) s=` + fileOther + `;; *` + fileUnknown + `*) s=` + fileUnknown + `;; ` +
+	`*) s=` + fileOther + `; test "$p" -ef "$f" && s=` + fileSame + `;; esac; echo; echo $s; done`
 
 // SameFile returns those of the absolute paths that lead to the file of path on the host, for example through a
-// symbolic link, as the user who logs in sees it. A path of which this is unknown isn't among them. A program on the
-// host (sh) looks, and changes nothing.
+// symbolic link, as the user who logs in sees it. A program on the host (sh) looks, and changes nothing.
 //
-// Errors are those of [Client.Absent].
+// Errors are those of [Client.Exist]. An error of kind ErrUnseen says that of some of the paths it is unknown, as it is
+// of those that are left out of [Client.Exist]. SameFile then also returns the paths that are known to lead there.
 func (c *Client) SameFile(ctx context.Context, path string, paths ...string) ([]string, error) {
+	const op = "comparing files"
 	for _, path := range append([]string{path}, paths...) {
 		if err := checkFilePath(path); err != nil {
-			return nil, &Error{Host: c.cfg.Host, Op: "comparing files", Kind: ErrConfig, Err: err}
+			return nil, &Error{Host: c.cfg.Host, Op: op, Kind: ErrConfig, Err: err}
 		}
 	}
-	var same []string
+	var same, unseen []string
 	err := inCommands(paths, func(some []string) error {
 		line := boundedScript(sameFileScript, commandLimit, append([]string{path}, some...)...)
-		said, err := c.askOfFiles(ctx, line, len(some), fileSame, fileOther)
+		said, err := c.askOfFiles(ctx, line, len(some), fileSame, fileOther, fileUnknown)
 		for i, word := range said {
-			if word == fileSame {
+			switch word {
+			case fileSame:
 				same = append(same, some[i])
+			case fileUnknown:
+				unseen = append(unseen, some[i])
 			}
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	if len(unseen) > 0 {
+		return same, &Error{Host: c.cfg.Host, Op: op, Kind: ErrUnseen, Err: fmt.Errorf(
+			"whether %q is %q is unknown: the user who logs in doesn't see both", unseen[0], path)}
 	}
 	return same, nil
 }
@@ -134,7 +147,7 @@ const (
 // SHA256 returns the SHA-256 of the file at an absolute path on the host, in hexadecimal. A program on the host
 // (sha256sum) reads it, with the permissions of the user who logs in.
 //
-// Errors are those of [Client.Absent]. A file that can't be read also is ErrProgram.
+// Errors are those of [Client.Exist]. A file that can't be read also is ErrProgram.
 func (c *Client) SHA256(ctx context.Context, path string) (string, error) {
 	const op = "computing a checksum"
 	if err := checkFilePath(path); err != nil {

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +40,7 @@ func TestReadEnd(t *testing.T) {
 	}
 }
 
-func TestAbsent_namesOnlyFilesThatAreMissing(t *testing.T) {
+func TestExist(t *testing.T) {
 	t.Parallel()
 	key := newKey(t, "ed25519")
 	server := startSSHD(t, key.authorized())
@@ -49,31 +51,34 @@ func TestAbsent_namesOnlyFilesThatAreMissing(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "nothing"), dangling); err != nil {
 		t.Fatal(err)
 	}
-	all := []string{
-		file, filepath.Join(dir, "none"), dir, dangling, filepath.Join(dangling, "below"), "/no such place/it's $(none)",
-		filepath.Join(file, "below"), "/dev/null", "/none",
+	want := map[string]bool{
+		file: true, dir: true, "/dev/null": true, filepath.Join(dir, "none"): false, "/none": false,
+		"/no such place/it's $(none)": false, filepath.Join(file, "below"): false,
 	}
-	want := []string{all[1], all[5], all[6], all[8]}
-	got, err := client.Absent(t.Context(), all...)
+	all := append(slices.Collect(maps.Keys(want)), dangling, filepath.Join(dangling, "below"))
+	got, err := client.Exist(t.Context(), all...)
 	noError(t, err)
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
-	got, err = client.Absent(t.Context())
+	got, err = client.Exist(t.Context())
 	noError(t, err)
 	if len(got) != 0 {
-		t.Errorf("%q wasn't asked for", got)
+		t.Errorf("%v wasn't asked for", got)
 	}
 	// More than fits into one command.
-	many := slices.Repeat([]string{file, "/none/" + strings.Repeat("x", 200)}, 1000)
-	got, err = client.Absent(t.Context(), many...)
+	var many []string
+	for i := range 500 {
+		many = append(many, file, fmt.Sprintf("/none/%s%d", strings.Repeat("x", 200), i))
+	}
+	got, err = client.Exist(t.Context(), many...)
 	noError(t, err)
-	if len(got) != 1000 {
-		t.Errorf("got %d of %d paths, want half of them", len(got), len(many))
+	if len(got) != 501 || !got[file] || got[many[999]] {
+		t.Errorf("got %d paths, want 501, and one of them there", len(got))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := client.Absent(ctx, file); !errors.Is(err, context.Canceled) {
+	if _, err := client.Exist(ctx, file); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: got %v", err)
 	}
 }
@@ -130,6 +135,18 @@ func TestSameFile(t *testing.T) {
 	if len(got) != 0 {
 		t.Errorf("no file is the same as one that isn't there: got %q", got)
 	}
+	dangling := filepath.Join(dir, "dangling")
+	noError(t, os.Symlink(filepath.Join(dir, "nothing"), dangling))
+	got, err = client.SameFile(t.Context(), file, symbolic, dangling, hard)
+	if !errors.Is(err, ErrUnseen) || !strings.Contains(err.Error(), dangling) {
+		t.Errorf("with a link that leads nowhere: got %v, want %v", err, ErrUnseen)
+	}
+	if want := []string{symbolic, hard}; !slices.Equal(got, want) {
+		t.Errorf("with a link that leads nowhere: got %q, want %q", got, want)
+	}
+	if got, err := client.SameFile(t.Context(), dangling, file); !errors.Is(err, ErrUnseen) || len(got) != 0 {
+		t.Errorf("same as a link that leads nowhere: got %q, %v", got, err)
+	}
 	// More than fits into one command.
 	many := slices.Repeat([]string{hard, "/none/" + strings.Repeat("x", 200)}, 500)
 	got, err = client.SameFile(t.Context(), file, many...)
@@ -159,7 +176,7 @@ func TestFiles_refuseRelativePaths(t *testing.T) {
 	t.Parallel()
 	client := newClient(t, Config{Host: "kvm1", ConfigFile: "none"})
 	for _, path := range []string{"vmlinuz", " /boot/vmlinuz", "", "./a", "/two\nlines"} {
-		if _, err := client.Absent(t.Context(), "/boot", path); !errors.Is(err, ErrConfig) {
+		if _, err := client.Exist(t.Context(), "/boot", path); !errors.Is(err, ErrConfig) {
 			t.Errorf("looking for %q: got %v, want %v", path, err, ErrConfig)
 		}
 		if _, err := client.ReadEnd(t.Context(), path, 1); !errors.Is(err, ErrConfig) {
@@ -168,23 +185,49 @@ func TestFiles_refuseRelativePaths(t *testing.T) {
 	}
 }
 
-// TestAbsentScript_asAnotherUser: what a user may not see is not absent.
-func TestAbsentScript_asAnotherUser(t *testing.T) {
+// TestFileScripts_asAnotherUser: what a user may not see is neither absent nor another file.
+func TestFileScripts_asAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		lacks(t, "root, who can become another user")
 	}
-	dir, err := os.MkdirTemp("/tmp", "absent") //nolint:usetesting // Its parents are open to every user.
+	open, err := os.MkdirTemp("/tmp", "files") //nolint:usetesting // Its parents are open to every user.
 	noError(t, err)
-	t.Cleanup(func() { noError(t, os.RemoveAll(dir)) })
-	noError(t, os.Chmod(dir, 0o700))
-	// A relative path, which must never come here, ends the script all the same.
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", absentScript, "sh", filepath.Join(dir, "a"), dir+"-none", "none")
-	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.Output()
-	noError(t, err)
-	if got := strings.Fields(string(out)); !slices.Equal(got, []string{fileUnknown, fileAbsent, fileUnknown}) {
-		t.Errorf("got %q", got)
+	t.Cleanup(func() { noError(t, os.RemoveAll(open)) })
+	noError(t, os.Chmod(open, 0o755)) //nolint:gosec // So is it.
+	file, closed, link := filepath.Join(open, "file"), filepath.Join(open, "closed"), filepath.Join(open, "link")
+	hidden := filepath.Join(closed, "link")
+	noError(t, os.WriteFile(file, nil, 0o600))
+	noError(t, os.Mkdir(closed, 0o700))
+	noError(t, os.Symlink(file, link))
+	noError(t, os.Symlink(file, hidden))
+	for name, c := range map[string]struct {
+		script          string
+		arguments, want []string
+	}{
+		// A relative path, which must never come here, ends the script all the same.
+		"exist": {
+			existScript,
+			[]string{file, hidden, closed + "-none", "none"},
+			[]string{fileThere, fileUnknown, fileAbsent, fileUnknown},
+		},
+		"same": {
+			sameFileScript,
+			[]string{file, link, hidden, closed, closed + "-none", closed + "/none"},
+			[]string{fileSame, fileUnknown, fileOther, fileOther, fileUnknown},
+		},
+		"same as one that isn't seen": {
+			sameFileScript, []string{hidden, file, closed + "-none"}, []string{fileUnknown, fileOther},
+		},
+		"same as none": {sameFileScript, []string{closed + "-none", file, hidden}, []string{fileOther, fileOther}},
+	} {
+		cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", c.script, "sh"}, c.arguments...)...)
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, err := cmd.Output()
+		noError(t, err)
+		if got := strings.Fields(string(out)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -62,7 +62,7 @@ func (j *Jumps) shareHop(key jumpKey, c *Client, t *target, via *Client, release
 	s := j.clients[key]
 	if s == nil {
 		if j.refusals[key] == nil {
-			j.refusals[key] = &refusal{}
+			j.refusals[key] = &refusal{keepTrying: c.cfg.KeepTrying}
 		}
 		s = &sharedClient{client: &Client{
 			cfg: c.cfg, log: c.log, jump: t, via: via, refused: j.refusals[key], adding: make(chan struct{}, 1),

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -165,11 +166,42 @@ func TestRefusal_isNotTriedAgainAndAgain(t *testing.T) {
 	}
 }
 
+// TestRefusal_ofAJumpHost: it isn't asked again for each host behind it, and these haven't refused anything.
+func TestRefusal_ofAJumpHost(t *testing.T) {
+	t.Parallel()
+	key := newKey(t, "ed25519")
+	bastion, host := startSSHD(t, ""), startSSHD(t, key.authorized())
+	cfg := host.config(t, key)
+	cfg.KnownHostsFile = writeFile(t, host.name()+" "+host.hostKeys["ed25519"].authorized()+
+		bastion.name()+" "+bastion.hostKeys["ed25519"].authorized())
+	cfg.JumpHosts = []string{fmt.Sprintf("%s@127.0.0.1:%d", currentUser(t), bastion.addr.Port())}
+	cfg.Jumps = &Jumps{}
+	for range 2 {
+		client := newClient(t, cfg)
+		for range len(refusalDelays) + 2 {
+			_, err := client.DialUnix(t.Context(), "/run/any")
+			at := fmt.Sprintf("SSH to %s@%s: ", currentUser(t), bastion.addr)
+			if !errors.Is(err, ErrAuth) || !strings.HasPrefix(err.Error(), at) {
+				t.Errorf("got %v, want %v of %s", err, ErrAuth, at)
+			}
+		}
+		if err := client.refused.standingError(); err != nil {
+			t.Errorf("the host behind it isn't tried: %v", err)
+		}
+	}
+	if n := bastion.connections(); n != 1 {
+		t.Errorf("the jump host refused us %d times", n)
+	}
+}
+
 func TestRefusal_backsOffAndStops(t *testing.T) {
 	t.Parallel()
-	for kind, stops := range map[error]bool{ErrAuth: true, ErrHostKey: false} {
+	for _, c := range []struct {
+		kind              error
+		keepTrying, stops bool
+	}{{ErrAuth, false, true}, {ErrAuth, true, false}, {ErrHostKey, false, false}} {
 		synctest.Test(t, func(t *testing.T) {
-			r := &refusal{}
+			kind, stops, r := c.kind, c.stops, &refusal{keepTrying: c.keepTrying}
 			begin := time.Now()
 			var tries []time.Duration
 			for time.Since(begin) < 5*time.Hour {
@@ -187,6 +219,9 @@ func TestRefusal_backsOffAndStops(t *testing.T) {
 			}
 			if stopped := len(tries) == len(want); stopped != stops {
 				t.Errorf("%v: tries at %v", kind, tries)
+			}
+			if again := tries[len(tries)-1] - tries[len(tries)-2]; again != refusalDelays[len(refusalDelays)-1] {
+				t.Errorf("%v: at last it is tried after %v", kind, again)
 			}
 			r.noteOutcome(nil)
 			if err := r.standingError(); err != nil {

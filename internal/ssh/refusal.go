@@ -8,12 +8,14 @@ import (
 )
 
 // refusalDelays are the pauses before a host that refused the credentials, or whose key was refused, is tried again:
-// after the first refusal, the second and so on. A watch of hosts retries for ever, and servers lock out clients that
-// they have to refuse often.
+// after the first refusal, the second and so on. Servers lock out clients that they have to refuse often. See
+// Config.KeepTrying for what comes after the last.
 var refusalDelays = []time.Duration{5 * time.Minute, 15 * time.Minute, time.Hour}
 
 // refusal records that a host refused us, or that we refused the host.
 type refusal struct {
+	keepTrying bool
+
 	mu    sync.Mutex
 	err   error
 	count int
@@ -28,10 +30,10 @@ func (r *refusal) standingError() error {
 		return nil
 	}
 	if r.count > len(refusalDelays) {
-		if errors.Is(r.err, ErrAuth) {
+		if errors.Is(r.err, ErrAuth) && !r.keepTrying {
 			return fmt.Errorf("%w (refused %d times: not tried any more by this process)", r.err, r.count)
 		}
-		r.count = len(refusalDelays) // Checking a host's key doesn't send it anything.
+		r.count = len(refusalDelays) // Checking a host's key sends the host nothing.
 	}
 	delay := refusalDelays[r.count-1]
 	if rest := delay - time.Since(r.since); rest > 0 {

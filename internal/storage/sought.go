@@ -58,9 +58,9 @@ func (s *Storage) sought(
 func namesakes(ctx context.Context, h *libvirt.Host, file string, paths []string) (same []string, _ error) {
 	paths = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return path.Base(p) != path.Base(file) })
 	for _, p := range paths {
-		before, err := fileAt(ctx, h, file)
-		other, otherErr := fileAt(ctx, h, p)
-		after, afterErr := fileAt(ctx, h, file)
+		before, err := h.FileIfThere(ctx, file)
+		other, otherErr := h.FileIfThere(ctx, p)
+		after, afterErr := h.FileIfThere(ctx, file)
 		err = errors.Join(err, otherErr, afterErr)
 		switch {
 		case err != nil && (ctx.Err() != nil || errors.Is(err, libvirt.ErrUnreachable)):
@@ -74,18 +74,6 @@ func namesakes(ctx context.Context, h *libvirt.Host, file string, paths []string
 		}
 	}
 	return same, nil
-}
-
-// fileAt returns the file at a path, nil for none.
-func fileAt(ctx context.Context, h *libvirt.Host, at string) (*libvirt.Volume, error) {
-	d, _, err := h.DirectoryIfThere(ctx, path.Dir(at), path.Base(at))
-	if err != nil {
-		return nil, err
-	}
-	if file, ok := d.Files[path.Base(at)]; ok {
-		return &file, nil
-	}
-	return nil, nil
 }
 
 // askable reports whether a host can be asked about the file at the path.

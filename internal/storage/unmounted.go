@@ -96,8 +96,13 @@ func isMounted(ctx context.Context, h hostset.Host, at string, points []string) 
 	if h.SameFile == nil {
 		return true
 	}
-	same, err := h.SameFile(ctx, at, points...)
-	return err != nil || len(same) > 0
+	// The table has no links. So if the host's user sees the directory, that user also sees where it is mounted: mount
+	// points that only others see don't matter.
+	same, err := h.SameFile(ctx, at, append(slices.Clone(points), at)...)
+	if slices.Contains(same, at) && errors.Is(err, libvirt.ErrUnsupported) {
+		err = nil
+	}
+	return err != nil || slices.ContainsFunc(same, func(point string) bool { return point != at })
 }
 
 // mountPoints returns the directories in a table of mounts.

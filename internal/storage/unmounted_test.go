@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -20,7 +21,8 @@ func TestCheckMounted(t *testing.T) {
 		kind, dir        string
 		inactive         bool
 		planned, mounted string
-		links            bool // the directory is one of the mount points under another name
+		links            bool   // the directory is one of the mount points under another name
+		unseen           string // "points": the host's user sees not all mount points, "all": nor the directory
 		want             bool
 	}{
 		"on the root":      {planned: "/dev/vda1 / ext4 defaults 0 1\nnone swap swap sw 0 0\n", mounted: root},
@@ -38,9 +40,15 @@ func TestCheckMounted(t *testing.T) {
 		"gone, one is below": {
 			planned: "/dev/vdb /srv ext4 nofail 0 0\n", mounted: root + "nas:/v /srv/vms/iso nfs4 rw 0 0\n", want: true,
 		},
-		"by hand":            {planned: "nas:/v /srv nfs noauto 0 0\n", mounted: root},
-		"when it is used":    {planned: "x /srv nfs noauto,x-systemd.automount 0 0\n", mounted: root, want: true},
-		"by another name":    {planned: "nas:/v /srv/vms nfs defaults 0 0\n", mounted: root, links: true},
+		"by hand":         {planned: "nas:/v /srv nfs noauto 0 0\n", mounted: root},
+		"when it is used": {planned: "x /srv nfs noauto,x-systemd.automount 0 0\n", mounted: root, want: true},
+		"by another name": {planned: "nas:/v /srv/vms nfs defaults 0 0\n", mounted: root, links: true},
+		"gone, and some are hidden": {
+			planned: "nas:/v /srv/vms nfs rw 0 0\n", mounted: root + "x /hidden fuse rw 0 0\n", unseen: "points", want: true,
+		},
+		"hidden": {
+			planned: "nas:/v /srv/vms nfs rw 0 0\n", mounted: root + "x /hidden fuse rw 0 0\n", unseen: "all",
+		},
 		"no table of mounts": {planned: "nas:/v /srv/vms nfs defaults 0 0\n"},
 		"libvirt's":          {kind: "netfs", mounted: root, want: true},
 		"libvirt's, stopped": {kind: "netfs", mounted: root, inactive: true},
@@ -56,9 +64,16 @@ func TestCheckMounted(t *testing.T) {
 		h := hostset.Host{
 			Name:        "kvm1",
 			MountTables: func(context.Context) (planned, mounted string) { return c.planned, c.mounted },
-			SameFile: func(_ context.Context, _ string, all ...string) ([]string, error) {
-				if c.links {
+			SameFile: func(_ context.Context, at string, all ...string) ([]string, error) {
+				switch {
+				case c.links:
 					return all[:1], nil
+				case c.unseen == "all":
+					return nil, libvirt.ErrUnsupported
+				case c.unseen == "points" && slices.Contains(all, at):
+					return []string{at}, libvirt.ErrUnsupported
+				case c.unseen == "points":
+					return nil, libvirt.ErrUnsupported
 				}
 				return nil, nil
 			},

@@ -22,11 +22,12 @@ type HostConfig struct {
 	Tunnel func() (migration.Tunnel, error)
 	// ReadEnd returns the last n bytes of a file on the host. It is nil if files can't be read.
 	ReadEnd func(ctx context.Context, path string, n int) ([]byte, error)
-	// Absent returns the paths that don't exist on the host; paths of which this is unknown are left out. It is nil if the
+	// Exist returns, by path, whether the host has the file; paths of which this is unknown are left out. It is nil if the
 	// host's files can't be checked.
-	Absent func(ctx context.Context, paths ...string) ([]string, error)
+	Exist func(ctx context.Context, paths ...string) (map[string]bool, error)
 	// SameFile returns those of the paths that lead to the file of path on the host, for example through a symbolic link.
-	// It is nil, or its error is libvirt.ErrUnsupported, if the host's files can't be compared.
+	// It is nil, or its error is libvirt.ErrUnsupported, if not all of the host's files can be compared: the result then
+	// has those that are known to lead there.
 	SameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
 	// SHA256 returns the SHA-256 of a file on the host, in hexadecimal. It is nil if the host can't compute it.
 	SHA256 func(ctx context.Context, path string) (string, error)

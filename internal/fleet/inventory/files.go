@@ -78,7 +78,7 @@ func (inv *Inventory) FindFiles(ctx context.Context, h *Host, wanted []string) m
 
 	found := make(map[string]FileFinding, len(paths))
 
-	if h.Config.Absent == nil {
+	if h.Config.Exist == nil {
 		ctx, cancel := context.WithTimeout(ctx, filesTimeout)
 		defer cancel()
 
@@ -104,7 +104,7 @@ func (inv *Inventory) FindFiles(ctx context.Context, h *Host, wanted []string) m
 	ctx, cancel := context.WithTimeout(ctx, filesTimeout)
 	defer cancel()
 
-	absent, err := h.Config.Absent(ctx, paths...)
+	exist, err := h.Config.Exist(ctx, paths...)
 	if err != nil {
 		inv.log.DebugContext(ctx, "it is unknown which files there are", "host", h.Name, "error", err)
 
@@ -118,10 +118,10 @@ func (inv *Inventory) FindFiles(ctx context.Context, h *Host, wanted []string) m
 	}
 
 	for _, p := range paths {
-		if slices.Contains(absent, p) {
-			found[p] = FileAbsent
-		} else {
+		if there, known := exist[p]; there {
 			h.files.add(p)
+		} else if known {
+			found[p] = FileAbsent
 		}
 	}
 

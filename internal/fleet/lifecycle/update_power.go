@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -194,12 +193,9 @@ func (u *update) nameNVRAM(ctx context.Context) error {
 		return nil
 	}
 
-	files := inspected.NVRAMFiles()
-	there := u.manager.hosts.FilesOn(ctx, u.vm.On, files)
-
-	i := slices.IndexFunc(files, func(file string) bool { return there[file] })
-	if i < 0 {
-		return nil // The guest has never started.
+	file, err := u.findVariables(ctx, inspected.NVRAMFiles())
+	if err != nil || file == "" {
+		return err
 	}
 
 	definition, present, err := u.readComplete(ctx)
@@ -207,7 +203,7 @@ func (u *update) nameNVRAM(ctx context.Context) error {
 		return err
 	}
 
-	variables := domain.Spec{Values: domain.Values{"firmware.nvram": files[i]}}
+	variables := domain.Spec{Values: domain.Values{"firmware.nvram": file}}
 	if err := definition.Apply(variables); err != nil {
 		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
 	}
@@ -222,6 +218,35 @@ func (u *update) nameNVRAM(ctx context.Context) error {
 	}
 
 	return u.refresh(ctx)
+}
+
+// findVariables returns the one of the files that the host has, "" if it has none: the guest has never started. libvirt
+// looks for them, because the user who logs in may not see its files. It returns an error if they can't be looked for.
+func (u *update) findVariables(ctx context.Context, files []string) (string, error) {
+	for _, file := range files {
+		found, err := u.vm.On.Conn.FileIfThere(ctx, file)
+		there, known := found != nil, err == nil
+
+		if !known {
+			there, known = u.manager.hosts.FilesOn(ctx, u.vm.On, []string{file})[file]
+		}
+
+		switch {
+		case !known && (ctx.Err() != nil || errors.Is(err, inventory.ErrUnreachable)):
+			return "", err
+		case !known:
+			return "", &inventory.Error{
+				VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrBusy, Err: inventory.WithoutHost(err),
+				Detail: fmt.Sprintf("it keeps its name: whether host %q has %s, the variables of its firmware, is unknown, "+
+					"and under another name it would begin with new ones", u.vm.Host, file),
+				Remedy: "Set firmware.nvram to the file that has them.",
+			}
+		case there:
+			return file, nil
+		}
+	}
+
+	return "", nil
 }
 
 // resumeGuest resumes a paused VM, and wakes a suspended one, if the run strategy requires the VM to run.

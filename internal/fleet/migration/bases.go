@@ -88,7 +88,9 @@ func orElse(remedy string, disk domain.MobileDisk, other string) string {
 func (t preflight) compareFile(ctx context.Context, file string) (here, there *libvirt.Volume, same bool, err error) {
 	find := findVolume
 	if t.probeFiles {
-		find = fileOn
+		find = func(ctx context.Context, h *libvirt.Host, at string) (*libvirt.Volume, error) {
+			return h.FileIfThere(ctx, at)
+		}
 	}
 	if here, err = find(ctx, t.source, file); err == nil {
 		there, err = find(ctx, t.target, file)

@@ -16,7 +16,7 @@ import (
 func DiscardCopies(ctx context.Context, host *libvirt.Host, paths []string) error {
 	var failures []error
 	for _, p := range slices.Backward(paths) {
-		file, err := fileOn(ctx, host, p)
+		file, err := host.FileIfThere(ctx, p)
 		used := false
 		if err == nil && file != nil {
 			used, err = usedOn(ctx, host, p)
@@ -59,7 +59,7 @@ func discardUnused(ctx context.Context, host *libvirt.Host, paths []string) erro
 		var used []string
 		unclear = nil
 		for _, p := range slices.Backward(left) {
-			file, err := fileOn(ctx, host, p)
+			file, err := host.FileIfThere(ctx, p)
 			why := ""
 			if err == nil && file != nil {
 				why, err = users.Of(ctx, p)
@@ -89,11 +89,11 @@ func discardUnused(ctx context.Context, host *libvirt.Host, paths []string) erro
 // Different times prove nothing, because not every filesystem reports the same time to all hosts: then IsSameFile
 // creates a file and looks for it on the other host.
 func IsSameFile(ctx context.Context, on, other *libvirt.Host, file string) (bool, error) {
-	here, err := fileOn(ctx, on, file)
+	here, err := on.FileIfThere(ctx, file)
 	if err != nil || here == nil {
 		return false, err
 	}
-	there, err := fileOn(ctx, other, file)
+	there, err := other.FileIfThere(ctx, file)
 	if err != nil || there == nil {
 		return false, err
 	}
@@ -109,11 +109,11 @@ func IsSameFile(ctx context.Context, on, other *libvirt.Host, file string) (bool
 func RemoveOriginal(
 	ctx context.Context, host, home *libvirt.Host, file string,
 ) (stays string, unclear bool, err error) {
-	here, err := fileOn(ctx, host, file)
+	here, err := host.FileIfThere(ctx, file)
 	if err != nil || here == nil {
 		return "", false, err
 	}
-	there, err := fileOn(ctx, home, file)
+	there, err := home.FileIfThere(ctx, file)
 	switch {
 	case err != nil:
 		return "", false, err

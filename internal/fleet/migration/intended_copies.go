@@ -38,7 +38,7 @@ func intendedImages(copies []DiskCopy) []domain.Copy {
 func DiscardUnfinishedCopies(ctx context.Context, host, home *libvirt.Host, making []domain.Copy) error {
 	var own []string
 	for _, c := range making {
-		file, err := fileOn(ctx, host, c.Path)
+		file, err := host.FileIfThere(ctx, c.Path)
 		if err != nil {
 			return err
 		}

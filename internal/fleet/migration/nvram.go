@@ -3,7 +3,6 @@ package migration
 import (
 	"context"
 	"log/slog"
-	"path"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -27,7 +26,7 @@ func (r *run) noteNVRAM(ctx context.Context) {
 		return
 	}
 	for _, file := range r.VM.NVRAMFiles() {
-		if there, err := fileOn(ctx, r.Target, file); err != nil {
+		if there, err := r.Target.FileIfThere(ctx, file); err != nil {
 			r.log.WarnContext(ctx, "not known whether the target has these firmware variables", "file", file,
 				"error", err.Error())
 		} else if there == nil {
@@ -57,11 +56,11 @@ func RemoveNVRAM(ctx context.Context, on, other *libvirt.Host, files []string, l
 }
 
 func removeNVRAMFile(ctx context.Context, on, other *libvirt.Host, file string) (bool, error) {
-	here, err := fileOn(ctx, on, file)
+	here, err := on.FileIfThere(ctx, file)
 	if err != nil || here == nil {
 		return false, err
 	}
-	there, err := fileOn(ctx, other, file)
+	there, err := other.FileIfThere(ctx, file)
 	if err != nil || there == nil || isShared(here, there) {
 		return false, err
 	}
@@ -79,11 +78,11 @@ func MayShareState(ctx context.Context, vm VM, on, other *libvirt.Host) (bool, e
 		if b.disk != "" {
 			continue
 		}
-		here, err := fileOn(ctx, on, b.path)
+		here, err := on.FileIfThere(ctx, b.path)
 		if err != nil {
 			return true, err
 		}
-		there, err := fileOn(ctx, other, b.path)
+		there, err := other.FileIfThere(ctx, b.path)
 		if err != nil {
 			return true, err
 		}
@@ -95,16 +94,4 @@ func MayShareState(ctx context.Context, vm VM, on, other *libvirt.Host) (bool, e
 		}
 	}
 	return false, nil
-}
-
-// fileOn returns the file that a host has at a path, nil for none.
-func fileOn(ctx context.Context, h *libvirt.Host, at string) (*libvirt.Volume, error) {
-	d, _, err := h.DirectoryIfThere(ctx, path.Dir(at), path.Base(at))
-	if err != nil {
-		return nil, err
-	}
-	if file, ok := d.Files[path.Base(at)]; ok {
-		return &file, nil
-	}
-	return nil, nil
 }

@@ -222,7 +222,7 @@ func probeShared(ctx context.Context, source, target *libvirt.Host, dir string) 
 	ticker := time.NewTicker(appearInterval)
 	defer ticker.Stop()
 	for {
-		there, err := fileOn(ctx, target, probe)
+		there, err := target.FileIfThere(ctx, probe)
 		if err != nil || there != nil || time.Now().After(deadline) {
 			return there != nil, err
 		}

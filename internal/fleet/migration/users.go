@@ -130,7 +130,7 @@ func (u *Users) baseOf(ctx context.Context, image string) (string, error) {
 	for attempt := 1; ; attempt++ {
 		v, err := u.host.VolumeByPath(ctx, image)
 		if errors.Is(err, libvirt.ErrNotFound) {
-			v, err = fileOn(ctx, u.host, image)
+			v, err = u.host.FileIfThere(ctx, image)
 		}
 
 		switch {
@@ -183,7 +183,7 @@ func (u *Users) isFile(ctx context.Context, base, file string) (bool, error) {
 		return base == file, nil
 	}
 
-	other, err := fileOn(ctx, u.host, base)
+	other, err := u.host.FileIfThere(ctx, base)
 
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, libvirt.ErrUnreachable)):
@@ -194,7 +194,7 @@ func (u *Users) isFile(ctx context.Context, base, file string) (bool, error) {
 		return false, nil
 	}
 
-	is, err := fileOn(ctx, u.host, file)
+	is, err := u.host.FileIfThere(ctx, file)
 	if err != nil || is == nil {
 		return false, err
 	}

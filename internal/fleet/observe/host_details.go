@@ -20,8 +20,11 @@ const (
 	PartVirtualMachines = "virtual_machines"
 )
 
-// PartCordon is whether a host is cordoned, which is always read.
-const PartCordon = "cordon"
+// The parts of a host that are always read: whether it is cordoned, and its networks.
+const (
+	PartCordon   = "cordon"
+	PartNetworks = "networks"
+)
 
 // HostParts lists the parts, in the order of the documentation.
 var HostParts = []string{PartNUMA, PartCPU, PartSysinfo, PartNodeDevices, PartVirtualMachines}
@@ -56,7 +59,7 @@ const (
 	RoleLeftover = "leftover"
 )
 
-// fill reads the cordon and the requested parts, all at the same time.
+// fill reads the cordon, the networks and the requested parts, all at the same time.
 func (s *HostStatus) fill(ctx context.Context, a inventory.Reply, q HostQuestion, defaultType string) {
 	var (
 		asking sync.WaitGroup
@@ -90,6 +93,7 @@ func (s *HostStatus) fill(ctx context.Context, a inventory.Reply, q HostQuestion
 
 		return err
 	})
+	part(PartNetworks, true, func() error { return s.takeNetworks(conn.Networks(ctx)) })
 	part(PartNUMA, wanted(PartNUMA) && len(s.Info.Cells) > 0, func() (err error) {
 		d.NUMA, err = conn.NUMAFree(ctx, s.Info.Cells)
 

@@ -26,13 +26,14 @@ type HostStatus struct {
 	MemoryLimit, CommittedMemory, FreeMemory uint64
 	Schedulable, Fenced                      bool
 	Domains, ActiveDomains                   int
-	// Networks are the names of libvirt's virtual networks there, sorted.
+	// Networks are the names of libvirt's virtual networks there, sorted; nil if the host can't report them.
 	Networks []string
 	// Cordon is the mark that keeps VMs off the host, nil for none.
 	Cordon *hostrecord.Cordon
 	// Details are the requested parts, as far as the host reports them.
 	Details HostDetails
-	// Unavailable has the reason for each part that the host can't report: for PartCordon, and for the requested parts.
+	// Unavailable has the reason for each part that the host can't report: for PartCordon and PartNetworks, and for the
+	// requested parts.
 	Unavailable map[string]string
 }
 
@@ -65,7 +66,7 @@ func (ob *Observer) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, er
 
 	for i, a := range asked {
 		wg.Go(func() {
-			all[i] = statusOf(ctx, a)
+			all[i] = statusOf(a)
 			if all[i].Err == nil && a.Info != nil {
 				all[i].fill(ctx, a, q, ob.defaultType)
 			}
@@ -81,8 +82,8 @@ func (ob *Observer) Hosts(ctx context.Context, q HostQuestion) ([]HostStatus, er
 	return all, ctx.Err()
 }
 
-// statusOf returns the status from the reading of a host, and its networks.
-func statusOf(ctx context.Context, a inventory.Reply) HostStatus {
+// statusOf returns the status from the reading of a host.
+func statusOf(a inventory.Reply) HostStatus {
 	s := HostStatus{
 		Name: a.Host.Name, URI: a.Host.Config.URI, Labels: maps.Clone(a.Host.Config.Labels),
 		Schedulable: !a.Host.Config.Unschedulable, Fenced: a.Host.Config.Fenced, Err: a.Err, Info: a.Info,
@@ -102,18 +103,26 @@ func statusOf(ctx context.Context, a inventory.Reply) HostStatus {
 		}
 	}
 
-	networks, err := a.Host.Conn.Networks(ctx)
-	if err != nil && !errors.Is(err, inventory.ErrUnsupported) {
-		s.Err = err
+	return s
+}
 
-		return s
+// takeNetworks takes the host's answer about its networks, and returns why they are unknown. A host whose daemon for
+// networks doesn't run answers otherwise.
+func (s *HostStatus) takeNetworks(networks []libvirt.Network, err error) error {
+	if errors.Is(err, inventory.ErrUnreachable) {
+		s.Err = err
 	}
 
+	if err != nil {
+		return err
+	}
+
+	s.Networks = []string{}
 	for _, n := range networks {
 		s.Networks = append(s.Networks, n.Name)
 	}
 
 	slices.Sort(s.Networks)
 
-	return s
+	return nil
 }

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -76,11 +77,10 @@ func (cs *Claims) linkedPaths(
 	same, err := h.Config.SameFile(ctx, own, others...)
 	if err != nil {
 		cs.log.WarnContext(ctx, "whether disks are one file is unknown", "name", c.name, "path", own, "error", err)
-
-		return nil, false
 	}
 
-	return same, true
+	// If the host can't compare all of them, the result has those that it can.
+	return same, err == nil || errors.Is(err, inventory.ErrUnsupported)
 }
 
 // pendingStart is a VM that this run is about to start, until ended is closed.

@@ -113,8 +113,7 @@ func FromStatus(ctx context.Context, s observe.HostStatus) (Model, diag.Diagnost
 		m.Cordon = &cordon{Owner: c.Owner, Reason: c.Why, Since: value.TimeOrNull(c.Since)}
 	}
 	if s.Err == nil {
-		networks := append([]string{}, s.Networks...)
-		m.Networks = value.NewStringList(networks)
+		m.Networks = value.NewStringList(s.Networks)
 	}
 	var diags diag.Diagnostics
 	m.Guests, diags = guestsMap(ctx, s.Info.Guests)

@@ -132,7 +132,8 @@ func identityAttributes() map[string]schema.Attribute {
 		},
 		"networks": schema.ListAttribute{
 			Computed: true, ElementType: types.StringType,
-			MarkdownDescription: "Names of libvirt's virtual networks on the host, in alphabetical order.",
+			MarkdownDescription: "Names of libvirt's virtual networks on the host, in alphabetical order. Null if " +
+				"unknown: see `unavailable`.",
 		},
 	}
 }

@@ -3,6 +3,7 @@ package virtualmachines_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -55,7 +56,7 @@ func TestVirtualMachines_ofTheTestDriver(t *testing.T) {
 }
 
 // TestAccVirtualMachines_ofAFleet: VMs of all hosts are listed in one pass, with which of them is paused for which
-// reason, and a silent host is told.
+// reason. Those of a silent host aren't taken for gone: on_unreachable says whether that is an error or a warning.
 func TestAccVirtualMachines_ofAFleet(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -75,16 +76,35 @@ func TestAccVirtualMachines_ofAFleet(t *testing.T) {
 	l.Virsh(t, "kvm1", "start", runningName)
 
 	tf := acctest.NewCLI(t)
-	provider := acctest.Block{Lab: l, Hosts: []acctest.Host{
+	block := acctest.Block{Lab: l, Hosts: []acctest.Host{
 		{Of: l.Host("kvm1")},
 		{Of: l.Host("kvm2")},
 		{Name: "silent", URI: "qemu+ssh://root@" + l.Host("kvm1").Address + ":9/system"},
-	}}.String()
-	read := func(settings string) ([]any, map[string]any) {
+	}}
+	configure := func(provider, settings string) {
 		t.Helper()
 		tf.Config(t, fmt.Sprintf("%s\ndata %q \"this\" {\n  labels = { app = %q }\n  %s\n}\n", provider,
 			virtualmachines.TypeName, app, settings))
-		tf.Run(t, "apply")
+	}
+	tells := func(out string, told bool) {
+		t.Helper()
+		out = strings.Join(strings.Fields(strings.ReplaceAll(out, "\u2502", "")), " ")
+		for _, part := range []string{`"silent" does not answer`, "are missing", "connection refused"} {
+			if strings.Contains(out, part) != told {
+				t.Errorf("%q is to be said: %t\n%s", part, told, out)
+			}
+		}
+	}
+	configure(block.String(), "")
+	tells(tf.Fail(t, "plan"), true)
+	configure(block.String(), `host = "kvm1"`)
+	tells(tf.Run(t, "plan"), false)
+
+	block.Settings = `on_unreachable = "keep"`
+	read := func(settings string) ([]any, map[string]any) {
+		t.Helper()
+		configure(block.String(), settings)
+		tells(tf.Run(t, "apply"), !strings.Contains(settings, "host ="))
 		state, _ := tf.State(t, virtualmachines.TypeName+".this")
 		ids, _ := state["ids"].([]any)
 		if silent := fmt.Sprint(state["unreachable_hosts"]); silent != "[silent]" {

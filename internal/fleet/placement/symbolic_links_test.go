@@ -1,0 +1,30 @@
+package placement
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+)
+
+// A path that the host can't compare doesn't hide the links that it knows.
+func TestLinkedPaths_ofWhichSomeAreUnseen(t *testing.T) {
+	t.Parallel()
+
+	cs := &Claims{log: slog.New(slog.DiscardHandler)}
+	broken := errors.New("the host doesn't answer")
+
+	for kind, known := range map[error]bool{inventory.ErrUnsupported: true, broken: false} {
+		h := &inventory.Host{Name: "kvm1", Config: inventory.HostConfig{
+			SameFile: func(context.Context, string, ...string) ([]string, error) { return []string{"/link"}, kind },
+		}}
+
+		same, is := cs.linkedPaths(t.Context(), h, claim{}, "/disk", []string{"/link", "/hidden/disk"})
+		if is != known || known && !slices.Equal(same, []string{"/link"}) {
+			t.Errorf("%v: %q, %t", kind, same, is)
+		}
+	}
+}
