@@ -29,14 +29,14 @@ const (
 	// That makes such a loss rare, not impossible: a guest whose kernel panics of it restarts, and doesn't use a whole
 	// processor for the rest of its test, as a kernel that has panicked does.
 	// A timer that is slow because its host is busy is no broken one, which the kernel would take it for and not boot.
-	// The kernel's own tests of key derivation and probes, keys, PS/2 devices and names of trace events that no test uses
-	// are a sixth of the boot. So are memory that is cleared twice, and code that is patched for a single processor:
-	// QEMU without KVM translates patched code anew.
+	// The kernel's own tests of key derivation and probes, keys, PS/2 devices, and trace events with their names, which no
+	// test uses, are a fifth of the boot. So are memory that is cleared twice, and code that is patched for a single
+	// processor: QEMU without KVM translates patched code anew.
 	// Words may be added: noacpi, noagent, deny=<agent commands>, noshutdown, panic, dirty=<MiB>[@<MiB/s>], counter,
 	// data, beat, hostname=<name>, seed, ipv6.
 	GuestCmdline = "console=ttyS0 quiet cryptomgr.notests pti=on panic=-1 no_timer_check noreplace-smp " +
 		"init_on_alloc=0 initcall_blacklist=crypto_kdf108_init,init_kprobe_trace,load_system_certificate_list," +
-		"platform_keyring_init,i8042_init,trace_eval_init"
+		"platform_keyring_init,i8042_init,trace_eval_init,tracer_init_tracefs"
 
 	// LANBridge is the bridge on every host that connects guests to one network which spans the hosts.
 	LANBridge = "br-lab"

@@ -24,7 +24,7 @@ func Ignition() ([]byte, error) {
 		return nil, fmt.Errorf("the kernel in %s has no module qemu_fw_cfg", modules)
 	}
 	a := newArchive()
-	if err := addHostFile(a, "modules/qemu_fw_cfg.ko", filepath.Join(modules, file)); err != nil {
+	if err := addModule(a, filepath.Join(modules, file)); err != nil {
 		return nil, err
 	}
 	// Ignition loads the module by its name.

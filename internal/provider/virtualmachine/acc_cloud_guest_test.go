@@ -141,7 +141,7 @@ resource "virtfleet_image" "debian" {
 		Config:            config(quote(second.Name), "Always", "second file"),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: movedTo(second),
-		Check: resource.ComposeTestCheckFunc(does("cat /etc/motd; md5sum /usr/bin/* >/dev/null && echo all read", "all read"),
+		Check: resource.ComposeTestCheckFunc(does("cat /etc/motd; cat /usr/bin/* >/dev/null && echo all read", "all read"),
 			func(*terraform.State) error { return overlayOnly(t, l, second.Name, name) }),
 	}, resource.TestStep{
 		Config: config("", "Always", "second file") + fmt.Sprintf(`
@@ -149,7 +149,7 @@ resource "virtfleet_host_maintenance" "this" {
   host       = %q
   depends_on = [virtfleet_virtual_machine.this]
 }`, second.Name),
-		Check: resource.ComposeTestCheckFunc(does("cat /etc/motd; md5sum /usr/bin/* >/dev/null && echo all read", "all read"),
+		Check: resource.ComposeTestCheckFunc(does("cat /etc/motd; cat /usr/bin/* >/dev/null && echo all read", "all read"),
 			func(*terraform.State) error { return overlayOnly(t, l, first.Name, name) }),
 	}, resource.TestStep{
 		Config: config("", "Halted", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
@@ -167,7 +167,7 @@ resource "virtfleet_host_maintenance" "this" {
 		Config:            config(quote(second.Name), "Always", "second file"),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("ready", knownvalue.Bool(true))},
-		Check: does(`cat /etc/motd; grep -ao "second file" /dev/sr0; md5sum /usr/bin/* >/dev/null && echo all read`,
+		Check: does(`cat /etc/motd; grep -ao "second file" /dev/sr0; cat /usr/bin/* >/dev/null && echo all read`,
 			"first file", "second file", "all read"),
 	})
 }
