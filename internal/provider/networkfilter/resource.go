@@ -108,7 +108,9 @@ func (r *filterResource) ValidateConfig(
 
 // changeTo returns the change that defines the filter as f, or removes it. The digests of the hosts' new definitions go
 // into digests.
-func (r *filterResource) changeTo(m *model, f network.Filter, digests map[string]string) onhosts.Change {
+func (r *filterResource) changeTo(
+	m *model, f network.Filter, digests map[string]string, private meta.Private,
+) onhosts.Change {
 	name := m.Name.ValueString()
 	var mu sync.Mutex
 	put := func(uuid string) onhosts.Do {
@@ -124,6 +126,7 @@ func (r *filterResource) changeTo(m *model, f network.Filter, digests map[string
 	}
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: name, Noun: m.noun(), Healthy: onhosts.Present, Put: put(""), New: put,
+		Private: private,
 		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {
 			is, err := network.ReadFilter(ctx, h, name)
 			if err != nil {
@@ -153,7 +156,7 @@ func (r *filterResource) Create(ctx context.Context, req resource.CreateRequest,
 		return
 	}
 	digests := map[string]string{}
-	states, diags := r.changeTo(&plan, f, digests).Create(ctx, targets)
+	states, diags := r.changeTo(&plan, f, digests, resp.Private).Create(ctx, targets)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -178,7 +181,9 @@ func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, res
 	answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*network.FilterState, error) {
 		return network.ReadFilter(ctx, h, name)
 	})
-	answers = onhosts.Own(answers, state.HostStates, func(s network.FilterState) string { return s.UUID })
+	answers, diags = onhosts.OwnRecorded(ctx, answers, state.HostStates,
+		func(s network.FilterState) string { return s.UUID }, resp.Private)
+	resp.Diagnostics.Append(diags...)
 	o, diags := onhosts.Observe(onhosts.Question[network.FilterState]{
 		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates, Answers: answers,
 		State: func(network.FilterState) string { return onhosts.Present },
@@ -223,7 +228,7 @@ func (r *filterResource) Update(ctx context.Context, req resource.UpdateRequest,
 		return
 	}
 	digests := map[string]string{}
-	states, complete, diags := r.changeTo(&plan, f, digests).Update(ctx, targets, state.HostStates)
+	states, complete, diags := r.changeTo(&plan, f, digests, resp.Private).Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
 	plan.HostStates = states
 	if !complete {
@@ -263,7 +268,7 @@ func (r *filterResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Timeouts.Delete, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	resp.Diagnostics.Append(
-		r.changeTo(&state, network.Filter{}, nil).Delete(ctx, state.Hosts, state.HostStates)...)
+		r.changeTo(&state, network.Filter{}, nil, req.Private).Delete(ctx, state.Hosts, state.HostStates)...)
 }
 
 // ImportState accepts the filter's name. Read fills in the rest.
