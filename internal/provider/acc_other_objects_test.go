@@ -126,9 +126,19 @@ resource "virtfleet_secret" "this" {
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty after the host's key has changed: %s", out)
 	}
+	l.Run(t, "kvm1", "sh", "-ec", named.Replace(`
+virsh nwfilter-dumpxml NAME | sed s/drop/accept/ >/tmp/NAME.xml
+virsh nwfilter-define /tmp/NAME.xml
+rm /tmp/NAME.xml`))
+	if out, empty := tf.Empty(t); empty || !strings.Contains(out, "Plan: 0 to add, 1 to change, 0 to destroy") {
+		t.Errorf("the plan doesn't change the filter back: %s", out)
+	}
 	tf.Run(t, "apply")
 	if is := uuids("kvm1"); is != created || len(strings.Fields(is)) != 4 {
 		t.Errorf("under its new key the host has %s, had %s", is, created)
+	}
+	if is := l.Virsh(t, "kvm1", "nwfilter-dumpxml", name); !strings.Contains(is, "action='drop'") {
+		t.Errorf("the filter wasn't changed back: %s", is)
 	}
 	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}, {Of: l.Host("kvm2")}}}.String()+
 		blocks(""))

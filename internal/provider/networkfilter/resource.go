@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -202,12 +203,21 @@ func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, res
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, digestsKey, digests)...)
 	}
 	for _, a := range o.Found {
-		if want := digests[a.Host]; want != "" && want != a.Value.Digest {
+		if !isAsApplied(digests, a.Host, a.Value.Digest) {
 			o.States[a.Host] = differs
 		}
 	}
 	state.HostStates = value.NewStringMap(o.States)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// isAsApplied reports whether a host's filter has the digest that it had after the last apply: that of any host if the
+// host has another key now. Without digests nothing is known to differ.
+func isAsApplied(digests map[string]string, host, digest string) bool {
+	if want, ok := digests[host]; ok {
+		return want == digest
+	}
+	return len(digests) == 0 || slices.Contains(slices.Collect(maps.Values(digests)), digest)
 }
 
 // Update defines the filter on every host, and removes it from hosts that are no longer listed.

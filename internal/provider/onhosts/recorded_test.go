@@ -42,7 +42,7 @@ func TestOwnRecorded(t *testing.T) {
 		{"other keys", both, answers{has(one, "y"), has(two, "x")}, []string{"kvm1", "kvm2"}, []string{"x", "y"}},
 		{"silent", both, answers{has(one, "x"), silent}, []string{"kvm1"}, []string{"x", "y"}},
 		{"another", renamed, answers{has(one, "y"), has(two, "z")}, []string{"kvm1"}, []string{"x", "y"}},
-		{"made anew by hand", value.NewStringMap(map[string]string{"kvm1": Active}),
+		{"created again by hand", value.NewStringMap(map[string]string{"kvm1": Active}),
 			answers{has(one, "v"), two}, []string{"kvm1"}, []string{"v", "x", "y"}},
 	} {
 		own, diags := OwnRecorded(t.Context(), step.answers, step.last, func(s string) string { return s }, private)
