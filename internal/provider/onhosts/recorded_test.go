@@ -37,13 +37,21 @@ func TestOwnRecorded(t *testing.T) {
 		own, remembers []string
 	}{
 		{"none recorded", renamed, answers{has(one, "x")}, nil, nil},
-		{"imported", imported, answers{has(one, "x"), has(two, "y")},
-			[]string{"kvm1", "kvm2"}, []string{"x", "y"}},
+		{
+			"imported", imported,
+			answers{has(one, "x"), has(two, "y")},
+			[]string{"kvm1", "kvm2"},
+			[]string{"x", "y"},
+		},
 		{"other keys", both, answers{has(one, "y"), has(two, "x")}, []string{"kvm1", "kvm2"}, []string{"x", "y"}},
 		{"silent", both, answers{has(one, "x"), silent}, []string{"kvm1"}, []string{"x", "y"}},
 		{"another", renamed, answers{has(one, "y"), has(two, "z")}, []string{"kvm1"}, []string{"x", "y"}},
-		{"created again by hand", value.NewStringMap(map[string]string{"kvm1": Active}),
-			answers{has(one, "v"), two}, []string{"kvm1"}, []string{"v", "x", "y"}},
+		{
+			"created again by hand", value.NewStringMap(map[string]string{"kvm1": Active}),
+			answers{has(one, "v"), two},
+			[]string{"kvm1"},
+			[]string{"v", "x", "y"},
+		},
 	} {
 		own, diags := OwnRecorded(t.Context(), step.answers, step.last, func(s string) string { return s }, private)
 		if got := hostNames(hostset.Found(own)); diags.HasError() || !slices.Equal(got, step.own) {
