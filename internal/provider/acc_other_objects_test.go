@@ -13,7 +13,8 @@ import (
 
 // TestAccProvider_leavesOtherObjects: a host that was silent when an object was created may have another one of its
 // name, and so may a host that is added to hosts later, or to the provider. The plan refuses to change it, and names
-// the host. A destroy leaves it and says so. Once it is gone, the host gets the resource's object.
+// the host. A destroy leaves it and says so. Once it is gone, the host gets the resource's object. A host whose key in
+// the provider's hosts changes keeps the resource's objects.
 func TestAccProvider_leavesOtherObjects(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -119,6 +120,26 @@ resource "virtfleet_secret" "this" {
 	// Without hosts, a resource is on each host that is added to the provider's.
 	tf.Config(t, acctest.OneHost(l)+blocks(""))
 	tf.Run(t, "apply")
+	// Their UUIDs say whose the objects are under another key of the host, and under the first one again.
+	created := uuids("kvm1")
+	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Name: "renamed", Of: l.Host("kvm1")}}}.String()+blocks(""))
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("the plan isn't empty after the host's key has changed: %s", out)
+	}
+	l.Run(t, "kvm1", "sh", "-ec", named.Replace(`
+virsh nwfilter-dumpxml NAME | sed s/drop/accept/ >/tmp/NAME.xml
+virsh nwfilter-define /tmp/NAME.xml
+rm /tmp/NAME.xml`))
+	if out, empty := tf.Empty(t); empty || !strings.Contains(out, "Plan: 0 to add, 1 to change, 0 to destroy") {
+		t.Errorf("the plan doesn't change the filter back: %s", out)
+	}
+	tf.Run(t, "apply")
+	if is := uuids("kvm1"); is != created || len(strings.Fields(is)) != 4 {
+		t.Errorf("under its new key the host has %s, had %s", is, created)
+	}
+	if is := l.Virsh(t, "kvm1", "nwfilter-dumpxml", name); !strings.Contains(is, "action='drop'") {
+		t.Errorf("the filter wasn't changed back: %s", is)
+	}
 	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}, {Of: l.Host("kvm2")}}}.String()+
 		blocks(""))
 	out = strings.Join(strings.Fields(tf.Run(t, "plan")), " ")

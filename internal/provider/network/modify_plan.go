@@ -71,7 +71,8 @@ func (r *networkResource) ModifyPlan(
 	}
 	r.Data.Planned.Plan(status.NetworkBandwidth, plan.Name.ValueString(), targets.Names())
 	if plan.Name.Equal(state.Name) {
-		resp.Diagnostics.Append(r.removal(plan.Name).CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
+		c := r.removal(plan.Name, req.Private)
+		resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
 	}
 	resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, state.Name.ValueString())...)
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, state, !plan.Name.Equal(state.Name), plan.Hosts, targets)...)

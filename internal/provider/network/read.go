@@ -32,7 +32,9 @@ func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, re
 	answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
 		return network.Read(ctx, h, state.Name.ValueString())
 	})
-	answers = onhosts.Own(answers, state.HostStates, func(s network.State) string { return s.UUID })
+	answers, diags = onhosts.OwnRecorded(ctx, answers, state.HostStates,
+		func(s network.State) string { return s.UUID }, resp.Private)
+	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(state.takeSettings(ctx, hostset.Found(answers), declared)...)
 	imported := state.HostStates.IsNull()
 	if imported { // Until the first apply, all hosts are compared with the first one.

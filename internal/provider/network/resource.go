@@ -102,7 +102,7 @@ func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	states, diags := r.changeTo(&plan, want).Create(ctx, targets)
+	states, diags := r.changeTo(&plan, want, resp.Private).Create(ctx, targets)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -150,7 +150,7 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	states, complete, diags := r.changeTo(&plan, want).Update(ctx, targets, state.HostStates)
+	states, complete, diags := r.changeTo(&plan, want, resp.Private).Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
 	plan.HostStates = states
 	if !complete {
@@ -184,8 +184,8 @@ func updateHost(ctx context.Context, h *libvirt.Host, plan *model, want network.
 }
 
 // changeTo returns the change that makes the network as planned.
-func (r *networkResource) changeTo(plan *model, want network.Wanted) onhosts.Change {
-	c := r.removal(plan.Name)
+func (r *networkResource) changeTo(plan *model, want network.Wanted, private meta.Private) onhosts.Change {
+	c := r.removal(plan.Name, private)
 	c.Healthy = plan.healthyState()
 	put := func(want network.Wanted) onhosts.Do {
 		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, plan, want) })
@@ -200,9 +200,9 @@ func (r *networkResource) changeTo(plan *model, want network.Wanted) onhosts.Cha
 }
 
 // removal returns the change that removes the network, except where a VM's definition uses it.
-func (r *networkResource) removal(name types.String) onhosts.Change {
+func (r *networkResource) removal(name types.String, private meta.Private) onhosts.Change {
 	return onhosts.Change{
-		Data: r.Data, TypeName: TypeName, ImportID: name.ValueString(), Noun: noun(name),
+		Data: r.Data, TypeName: TypeName, ImportID: name.ValueString(), Noun: noun(name), Private: private,
 		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
 			users, err := network.Users(ctx, h, name.ValueString())
 			if err != nil {
@@ -237,7 +237,7 @@ func (r *networkResource) Delete(ctx context.Context, req resource.DeleteRequest
 	}
 	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Timeouts.Delete, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
-	resp.Diagnostics.Append(r.removal(state.Name).Delete(ctx, state.Hosts, state.HostStates)...)
+	resp.Diagnostics.Append(r.removal(state.Name, req.Private).Delete(ctx, state.Hosts, state.HostStates)...)
 }
 
 // ImportState accepts the network's name. Read fills in the rest.

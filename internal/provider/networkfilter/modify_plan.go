@@ -45,7 +45,7 @@ func (r *filterResource) ModifyPlan(
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, onhosts.Losing(r.Data, state.Hosts, state.HostStates,
 		!plan.Name.Equal(state.Name), plan.Hosts, targets))...)
 	if plan.Name.Equal(state.Name) {
-		c := r.changeTo(&plan, network.Filter{}, nil)
+		c := r.changeTo(&plan, network.Filter{}, nil, req.Private)
 		resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
 	}
 	states := onhosts.PlanStates(targets, plan.Hosts, onhosts.Present)

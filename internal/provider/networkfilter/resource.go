@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -108,7 +109,9 @@ func (r *filterResource) ValidateConfig(
 
 // changeTo returns the change that defines the filter as f, or removes it. The digests of the hosts' new definitions go
 // into digests.
-func (r *filterResource) changeTo(m *model, f network.Filter, digests map[string]string) onhosts.Change {
+func (r *filterResource) changeTo(
+	m *model, f network.Filter, digests map[string]string, private meta.Private,
+) onhosts.Change {
 	name := m.Name.ValueString()
 	var mu sync.Mutex
 	put := func(uuid string) onhosts.Do {
@@ -124,6 +127,7 @@ func (r *filterResource) changeTo(m *model, f network.Filter, digests map[string
 	}
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: name, Noun: m.noun(), Healthy: onhosts.Present, Put: put(""), New: put,
+		Private: private,
 		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {
 			is, err := network.ReadFilter(ctx, h, name)
 			if err != nil {
@@ -153,7 +157,7 @@ func (r *filterResource) Create(ctx context.Context, req resource.CreateRequest,
 		return
 	}
 	digests := map[string]string{}
-	states, diags := r.changeTo(&plan, f, digests).Create(ctx, targets)
+	states, diags := r.changeTo(&plan, f, digests, resp.Private).Create(ctx, targets)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -178,7 +182,9 @@ func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, res
 	answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*network.FilterState, error) {
 		return network.ReadFilter(ctx, h, name)
 	})
-	answers = onhosts.Own(answers, state.HostStates, func(s network.FilterState) string { return s.UUID })
+	answers, diags = onhosts.OwnRecorded(ctx, answers, state.HostStates,
+		func(s network.FilterState) string { return s.UUID }, resp.Private)
+	resp.Diagnostics.Append(diags...)
 	o, diags := onhosts.Observe(onhosts.Question[network.FilterState]{
 		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates, Answers: answers,
 		State: func(network.FilterState) string { return onhosts.Present },
@@ -197,12 +203,21 @@ func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, res
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, digestsKey, digests)...)
 	}
 	for _, a := range o.Found {
-		if want := digests[a.Host]; want != "" && want != a.Value.Digest {
+		if !isAsApplied(digests, a.Host, a.Value.Digest) {
 			o.States[a.Host] = differs
 		}
 	}
 	state.HostStates = value.NewStringMap(o.States)
 	resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
+}
+
+// isAsApplied reports whether a host's filter has the digest that it had after the last apply: that of any host if the
+// host has another key now. Without digests nothing is known to differ.
+func isAsApplied(digests map[string]string, host, digest string) bool {
+	if want, ok := digests[host]; ok {
+		return want == digest
+	}
+	return len(digests) == 0 || slices.Contains(slices.Collect(maps.Values(digests)), digest)
 }
 
 // Update defines the filter on every host, and removes it from hosts that are no longer listed.
@@ -223,7 +238,7 @@ func (r *filterResource) Update(ctx context.Context, req resource.UpdateRequest,
 		return
 	}
 	digests := map[string]string{}
-	states, complete, diags := r.changeTo(&plan, f, digests).Update(ctx, targets, state.HostStates)
+	states, complete, diags := r.changeTo(&plan, f, digests, resp.Private).Update(ctx, targets, state.HostStates)
 	resp.Diagnostics.Append(diags...)
 	plan.HostStates = states
 	if !complete {
@@ -263,7 +278,7 @@ func (r *filterResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Timeouts.Delete, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	resp.Diagnostics.Append(
-		r.changeTo(&state, network.Filter{}, nil).Delete(ctx, state.Hosts, state.HostStates)...)
+		r.changeTo(&state, network.Filter{}, nil, req.Private).Delete(ctx, state.Hosts, state.HostStates)...)
 }
 
 // ImportState accepts the filter's name. Read fills in the rest.

@@ -51,6 +51,9 @@ type Change struct {
 	// UUIDs are those that the state records of the resource's objects. If there are none, the hosts are asked that have
 	// one by the state.
 	UUIDs []string
+	// Private is the private state of a resource whose UUIDs aren't recorded elsewhere: Create, Update and OwnRecorded
+	// record them there, and UUIDs isn't set.
+	Private meta.Private
 }
 
 // Create puts the object on the targets and returns its host_states. If that fails on a host there is a warning, and
@@ -65,11 +68,12 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 		f := tfdiag.Failure{Verb: "create", Noun: c.Noun, Err: err, Remedy: remedy}
 		return none, diag.Diagnostics{f.AttributeError(path.Root(HostsName))}
 	}
-	begun, failed, unlock := c.join(ctx, targets, uuid.NewString())
+	id, begun, failed, unlock := c.join(ctx, targets, uuid.NewString())
 	defer unlock()
 	if len(failed) < len(targets) && !anyIs(failed, libvirt.ErrExists) {
 		c.end(ctx, begun, failed)
-		return StatesAfter(targets, failed, none, c.Healthy), Warnings("create", c.Noun, failed)
+		diags := append(Warnings("create", c.Noun, failed), record(ctx, c.Private, []string{id})...)
+		return StatesAfter(targets, failed, none, c.Healthy), diags
 	}
 	cleaning, cancel := hostset.CleanupContext(ctx)
 	defer cancel()
@@ -80,17 +84,17 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 	return none, diags
 }
 
-// join creates the object on hosts that lack it, and records that on those in begun. id is its UUID, unless a killed
-// run has recorded another one. end has to be called with begun, and then unlock.
+// join creates the object on hosts that lack it, and records that on those in begun. id is its UUID: the wanted one,
+// unless a killed run has recorded another one. end has to be called with begun, and then unlock.
 func (c Change) join(
-	ctx context.Context, hosts hostset.Set, id string,
-) (begun hostset.Set, failed map[string]error, unlock func()) {
+	ctx context.Context, hosts hostset.Set, wanted string,
+) (id string, begun hostset.Set, failed map[string]error, unlock func()) {
 	failed, unlock = c.lock(ctx, hosts)
-	id, more := c.begin(ctx, hosts.Without(value.Keys(failed)...), id)
+	id, more := c.begin(ctx, hosts.Without(value.Keys(failed)...), wanted)
 	maps.Copy(failed, more)
 	begun = hosts.Without(value.Keys(failed)...)
 	maps.Copy(failed, c.New(id)(ctx, begun))
-	return begun, failed, unlock
+	return id, begun, failed, unlock
 }
 
 // creation is the record of a Create.
@@ -186,10 +190,12 @@ func (c Change) Update(
 	joining := targets.Without(having(last)...)
 	failed := c.Put(ctx, targets.Without(joining.Names()...))
 	if len(joining) > 0 {
-		begun, more, unlock := c.join(ctx, joining, append(c.uuids(ctx, last), uuid.NewString())[0])
+		uuids := c.uuids(ctx, last)
+		id, begun, more, unlock := c.join(ctx, joining, append(uuids, uuid.NewString())[0])
 		defer unlock()
 		c.end(ctx, begun, more)
 		maps.Copy(failed, more)
+		diags.Append(record(ctx, c.Private, append(uuids, id))...)
 	}
 	c.end(ctx, targets.Without(value.Keys(failed)...), nil) // An object that was imported may still have a record.
 	leaving := Leaving(c.Data, last, targets)
@@ -201,7 +207,9 @@ func (c Change) Update(
 			left[name] = fmt.Errorf("%w: no other host has the %s yet", libvirt.ErrOperationInvalid, c.Noun)
 		}
 	} else {
-		left, diags = c.remove(ctx, leaving, last)
+		var warnings diag.Diagnostics
+		left, warnings = c.remove(ctx, leaving, last)
+		diags.Append(warnings...)
 	}
 	diags.Append(c.failureDiagnostics("update", failed)...)
 	diags.Append(c.failureDiagnostics("delete", left)...)

@@ -59,10 +59,13 @@ func Own[T any](
 
 // uuids returns the UUIDs of the resource's objects. last are the host_states in the state.
 func (c Change) uuids(ctx context.Context, last types.Map) []string {
-	if len(c.UUIDs) > 0 {
-		return slices.Clone(c.UUIDs)
+	uuids := slices.Clone(c.UUIDs)
+	if c.Private != nil {
+		uuids, _ = recorded(ctx, c.Private)
 	}
-	var uuids []string
+	if len(uuids) > 0 {
+		return uuids
+	}
 	for _, a := range c.ask(ctx, c.Data.Fleet.Connections().Named(having(last)...)) {
 		uuids = append(uuids, *a.Value)
 	}

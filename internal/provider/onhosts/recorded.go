@@ -1,0 +1,45 @@
+package onhosts
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+)
+
+// uuidsKey is the key of the private state's list of the UUIDs of a resource's objects, on whichever host. By them the
+// objects are known if the keys of hosts change, and also those of hosts that don't answer.
+const uuidsKey = "uuids"
+
+// recorded returns the UUIDs in private: none if an earlier version wrote it.
+func recorded(ctx context.Context, private meta.PrivateReader) (uuids []string, diags diag.Diagnostics) {
+	_, diags = meta.ReadPrivate(ctx, private, uuidsKey, &uuids)
+	return uuids, diags
+}
+
+// record records the UUIDs in private, if there are both.
+func record(ctx context.Context, private meta.PrivateWriter, uuids []string) diag.Diagnostics {
+	if private == nil || len(uuids) == 0 {
+		return nil
+	}
+	slices.Sort(uuids)
+	return meta.WritePrivate(ctx, private, uuidsKey, slices.Compact(uuids))
+}
+
+// OwnRecorded is Own with the UUIDs that are recorded in private, see Change.Private. To them it adds those of the
+// objects that it returns.
+func OwnRecorded[T any](
+	ctx context.Context, answers []hostset.Answer[T], last types.Map, uuid func(T) string, private meta.Private,
+) ([]hostset.Answer[T], diag.Diagnostics) {
+	uuids, diags := recorded(ctx, private)
+	own := Own(answers, last, uuid, uuids...)
+	for _, a := range hostset.Found(own) {
+		uuids = append(uuids, uuid(*a.Value))
+	}
+	diags.Append(record(ctx, private, uuids)...)
+	return own, diags
+}
