@@ -56,7 +56,7 @@ func (r *poolResource) ModifyPlan(
 		return
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
-		onhosts.PlanStates(targets, plan.Hosts, onhosts.Active))...)
+		onhosts.PlanStates(targets, plan.Hosts, state.HostStates, onhosts.Active))...)
 	before, diags := state.pool(ctx)
 	resp.Diagnostics.Append(diags...)
 	other := ""
