@@ -54,7 +54,8 @@ func Targets(data *meta.Data, hosts types.Set) (targets hostset.Set, diags diag.
 	defer func() {
 		if len(targets) == 0 && len(all) > 0 && !diags.HasError() {
 			diags.AddAttributeWarning(path.Root(HostsName), "All hosts are fenced", "Each host that the resource is to be on "+
-				"has fenced = true in the provider's hosts, so the resource is on no host until that changes.")
+				"has fenced = true in the provider's hosts. Until that changes, the apply fails if the resource is new, and "+
+				"doesn't change it otherwise.")
 		}
 	}()
 	if hosts.IsNull() || hosts.IsUnknown() {
