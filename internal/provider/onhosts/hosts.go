@@ -74,8 +74,8 @@ func Targets(data *meta.Data, hosts types.Set) (targets hostset.Set, diags diag.
 	return all.Named(names...).Present(), diags
 }
 
-// PlanStates returns the planned host_states: healthy on every target. It is unknown while hosts is. While all hosts are
-// fenced, it stays as last, the host_states in the state.
+// PlanStates returns the planned host_states: healthy on every target. It is unknown while hosts is. While all hosts
+// are fenced, it stays as last, the host_states in the state.
 func PlanStates(targets hostset.Set, hosts types.Set, last types.Map, healthy string) types.Map {
 	switch {
 	case Undecided(hosts):
