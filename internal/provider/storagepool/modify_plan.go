@@ -118,8 +118,7 @@ func (r *poolResource) refuseRemoval(
 	origin, more := originOf(ctx, private)
 	diags.Append(more...)
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	own := onhosts.Own(storage.PoolOn(ctx, hosts, pool.Name), state.HostStates, uuidOf, origin.UUIDs...)
-	for _, a := range hostset.Found(own) {
+	for _, a := range hostset.Found(storage.PoolOn(ctx, hosts, pool.Name)) {
 		if err := origin.Check(a.Host, a.Value.UUID, a.Value.Pool); err != nil {
 			diags.Append(tfdiag.Failure{Verb: "delete", Noun: state.noun(), Host: a.Host, Err: err}.Error())
 		}
