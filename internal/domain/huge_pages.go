@@ -24,8 +24,8 @@ var hugePageSizes = []Attribute{
 	{
 		Name: "huge_pages_by_cell", Kind: Texts, Read: readCellPages, Write: writeCellPages, Normal: normalCellPages,
 		Check: checkCellPages, Why: whenAllocated,
-		Doc: "Size of the huge pages of single cells of `cpu.numa`, by their number: `{ 0 = \"1Gi\" }`. The other cells " +
-			"have `huge_pages`. If you set the map, list every one. `{}` removes them.",
+		Doc: "Size of the huge pages of single cells of `cpu.numa`, by their number: `{ 0 = \"1Gi\" }`. Cells that it " +
+			"doesn't list have `huge_pages`. `{}` lists none.",
 	},
 	{
 		Name: "huge_pages", Read: readHugePages, Write: writeHugePages, Normal: normalPages, Unset: None,

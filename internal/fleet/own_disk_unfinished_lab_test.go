@@ -19,8 +19,15 @@ import (
 func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 	t.Parallel()
 
-	l, f, pool, dir := withPool(t, "kvm1", "kvm2")
+	// The hosts are its own: what other tests do on theirs may leave it unknown for a moment who uses a file.
+	l, pool := lab.Open(t), lab.Name(t)
+	home, away := l.StartHost(t).Name, l.StartHost(t).Name
+	f, dir := labFleet(t, l, t.Name(), nil), directory(t, l, home, away)
+	diskPool(t, l, home, pool, dir)
+	diskPool(t, l, away, pool, dir)
+
 	d := owner(t, l, "Halted", pool)
+	d.Metadata.Host = home
 	d.Spec.Medium = &domain.DiskSource{File: "/to/be/made"}
 	seed := func(content string) {
 		d.OwnDisks[domain.MediumKey] = domain.OwnDisk{Pool: pool, Content: content}
@@ -68,7 +75,7 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 	}
 
 	has(map[string]string{"disk0": first, domain.MediumKey: first})
-	hasOnly(t, l, "kvm1", dir, first, mediumOf(now))
+	hasOnly(t, l, home, dir, first, mediumOf(now))
 
 	if medium := now.Metadata.OwnDisks[domain.MediumKey]; medium.Content != "one" || medium.Path != mediumOf(now) {
 		t.Errorf("%+v is recorded, and the VM has %s", medium, mediumOf(now))
@@ -76,7 +83,7 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 
 	// Killed runs began to create disks in another pool.
 	other := lab.Name(t) + "-other"
-	diskPool(t, l, "kvm1", other, dir)
+	diskPool(t, l, home, other, dir)
 
 	leave := func(key, pool string, o domain.OwnDisk) (file string) {
 		t.Helper()
@@ -112,7 +119,7 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 
 	second := now.Metadata.OwnDisks["disk1"].Path
 	has(map[string]string{"disk0": first, "disk1": first, domain.MediumKey: first})
-	hasOnly(t, l, "kvm1", dir, first, second, mediumOf(now))
+	hasOnly(t, l, home, dir, first, second, mediumOf(now))
 
 	// An update couldn't remove a disk that it took from the VM, and the VM moves. What an earlier move left on its host
 	// wasn't there to be removed, and the VM has lost it since.
@@ -122,7 +129,7 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 	delete(m.OwnDisks, "disk3")
 
 	m.LeftVolumes = []domain.LeftVolume{{
-		Host: "kvm1", HostUUID: now.HostUUID, Pool: pool, Volume: path.Base(back), Path: back,
+		Host: home, HostUUID: now.HostUUID, Pool: pool, Volume: path.Base(back), Path: back,
 	}}
 	if _, err = records.WriteMetadata(t.Context(), now, m); err != nil {
 		t.Fatal(err)
@@ -130,13 +137,13 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 
 	f.ForgetAll()
 
-	if now, _, err = f.Move(t.Context(), vm.UUID, lastOf(now), "kvm2", migration.Options{}); err != nil {
+	if now, _, err = f.Move(t.Context(), vm.UUID, lastOf(now), away, migration.Options{}); err != nil {
 		t.Fatal(err)
 	}
 
-	hasOnly(t, l, "kvm1", dir, lost)
+	hasOnly(t, l, home, dir, lost)
 
-	d.Metadata.Host = "kvm2"
+	d.Metadata.Host = away
 	d.Spec.Disks["disk1"] = domain.Disk{Source: domain.DiskSource{File: second}}
 
 	if update(); err != nil {
@@ -144,12 +151,12 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 	}
 
 	has(map[string]string{"disk0": first, "disk1": first, domain.MediumKey: first})
-	hasOnly(t, l, "kvm1", dir)
-	hasOnly(t, l, "kvm2", dir, first, second, mediumOf(now))
+	hasOnly(t, l, home, dir)
+	hasOnly(t, l, away, dir, first, second, mediumOf(now))
 
 	if _, err := f.Delete(t.Context(), vm.UUID, lastOf(now), 0); err != nil {
 		t.Error(err)
 	}
 
-	hasOnly(t, l, "kvm2", dir)
+	hasOnly(t, l, away, dir)
 }

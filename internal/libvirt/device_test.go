@@ -84,12 +84,12 @@ func TestDevices_mediumOfALockedDrive(t *testing.T) {
 	result := make(chan error, 1)
 	go func() { result <- h.ChangeMedium(short, uuid, drive(second)) }()
 	eventually(t, "it to be asked twice", func() bool { return asked() > 1 })
+	// While libvirt waits for the tray, it says that the new medium is in the drive.
+	eventually(t, "the second medium to be there", func() bool { return holds(second) })
 	cancel()
 	if err := <-result; err == nil {
 		t.Fatal("a locked drive took another medium")
 	}
-	// While libvirt waits for the tray, it says that the new medium is in the drive.
-	eventually(t, "the second medium to be there", func() bool { return holds(second) })
 	must(t, h.AwaitChanges(t.Context(), uuid))
 	if !holds(first) {
 		t.Error("the drive lacks the first medium")

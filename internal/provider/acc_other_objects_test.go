@@ -60,10 +60,9 @@ true`)))
 	blocks := func(hosts string) string {
 		return strings.NewReplacer("NAME", name, "HOSTS", hosts).Replace(`
 resource "virtfleet_storage_pool" "this" {
-  name       = "NAME"
-  type       = "dir"
-  target     = { path = "/var/lib/libvirt/NAME" }
-  on_destroy = "delete"
+  name   = "NAME"
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/NAME" }
   HOSTS
 }
 resource "virtfleet_network" "this" {

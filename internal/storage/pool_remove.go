@@ -146,7 +146,8 @@ func (s *Storage) RemovePool(
 		if err == nil && withData != nil {
 			err = h.Conn.DeleteStoragePool(ctx, name)
 			if errors.Is(err, libvirt.ErrNoFile) && hasFiles(is) {
-				err = nil // Its directory is gone: another host that shares it has removed it.
+				// Its directory is gone: another host that shares it has removed it. Or its filesystem isn't mounted.
+				err = CheckMounted(ctx, h, is)
 			}
 			if err != nil {
 				// The pool was not removed, so restore its state.

@@ -21,6 +21,9 @@ func (vm *VM) HasFile(file string) bool {
 	return hasFile(vm.PersistentSpec, file) || hasFile(vm.LiveSpec, file)
 }
 
+// HasAtNextStart is HasFile for the next start alone. A transient VM has what it has now.
+func (vm *VM) HasAtNextStart(file string) bool { return hasFile(vm.DeclaredSpec(), file) }
+
 func hasFile(spec *domain.Spec, file string) bool {
 	if spec == nil {
 		return false
@@ -39,10 +42,10 @@ func hasFile(spec *domain.Spec, file string) bool {
 	return false
 }
 
-// LacksOwnDisk reports whether the running VM lacks an own disk that is recorded.
-func (vm *VM) LacksOwnDisk() bool {
-	for _, o := range vm.Metadata.OwnDisks {
-		if !hasFile(vm.LiveSpec, o.Path) {
+// LacksMedium reports whether the running VM lacks a first-boot medium that is recorded.
+func (vm *VM) LacksMedium() bool {
+	for recorded, o := range vm.Metadata.OwnDisks {
+		if key, _, _ := strings.Cut(recorded, "."); key == domain.MediumKey && !hasFile(vm.LiveSpec, o.Path) {
 			return true
 		}
 	}
@@ -164,7 +167,7 @@ func (vm *VM) LeftVolumes() []string {
 			continue
 		}
 
-		if name := vm.Peers[l.HostUUID]; name != "" && l.HostUUID != vm.HostUUID {
+		if name := vm.Peers[l.HostUUID]; name != "" && !vm.Uses(l) {
 			left = append(left, name+": "+l.Name())
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // that was to eject a medium, the running VM seems to lack the medium until its guest has refused, and may still read
 // it.
 func (u *update) awaitMedia(ctx context.Context) error {
-	if !u.vm.Active || !u.vm.LacksOwnDisk() {
+	if !u.vm.Active || !u.vm.LacksMedium() {
 		return nil
 	}
 
@@ -123,7 +123,7 @@ func (u *update) discard(ctx context.Context, key string, o domain.OwnDisk) erro
 	delete(metadata.OwnDisks, key)
 
 	for retired, was := range metadata.OwnDisks {
-		if placement.IsFirstBoot(key) && strings.HasPrefix(retired, key+".") && u.vm.HasFile(was.Path) {
+		if placement.IsFirstBoot(key) && strings.HasPrefix(retired, key+".") && u.vm.HasAtNextStart(was.Path) {
 			metadata.OwnDisks[key] = was // The VM keeps the volume that this one was to replace.
 			delete(metadata.OwnDisks, retired)
 		}

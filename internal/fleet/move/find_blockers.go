@@ -172,7 +172,11 @@ func (ck *Checks) targetFiles(
 ) map[string]bool {
 	files := inspected.OpenedFiles()
 	here, there := ck.hosts.FilesOn(ctx, vm.On, files), ck.hosts.FilesOn(ctx, to, files)
-	maps.DeleteFunc(there, func(file string, has bool) bool { return !has && !here[file] })
+	maps.DeleteFunc(there, func(file string, has bool) bool {
+		sourceHas, known := here[file]
+
+		return !has && !sourceHas && (known || len(here) == 0)
+	})
 
 	return there
 }

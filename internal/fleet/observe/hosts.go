@@ -113,6 +113,10 @@ func (s *HostStatus) takeNetworks(networks []libvirt.Network, err error) error {
 		s.Err = err
 	}
 
+	if errors.Is(err, libvirt.ErrUnsupported) {
+		err = nil // Then it has none.
+	}
+
 	if err != nil {
 		return err
 	}

@@ -79,13 +79,16 @@ func uses(residents []evacuation.Neighbour, but string) map[string]domain.HostUs
 	all := make(map[string]domain.HostUse)
 
 	for _, n := range residents {
-		if n.Name != but && (!n.Use.Empty() || len(n.Use.Networks) > 0) {
+		if n.Name != but && takes(n.Use) {
 			all[n.Name] = n.Use
 		}
 	}
 
 	return all
 }
+
+// takes reports whether a VM takes something of its host, or of what the host's networks lend.
+func takes(use domain.HostUse) bool { return !use.Empty() || len(use.Networks) > 0 }
 
 // running removes the VMs that are defined on the host and don't run.
 func running(a inventory.Reply, all map[string]domain.HostUse) {
@@ -330,7 +333,7 @@ func (cy *Capacity) takenBlockers(a inventory.Reply, name string, r reservation)
 		running(a, others)
 
 		for other, starts := range cy.reservations.byHost[a.Host.Name] {
-			if other != name && !starts.use.Empty() {
+			if other != name && takes(starts.use) {
 				others[other] = starts.use // It will run.
 			}
 		}

@@ -78,7 +78,7 @@ func (r *imageResource) ModifyPlan(
 	set := func(name string, v any) {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(name), v)...)
 	}
-	set(onhosts.StatesName, onhosts.PlanStates(targets, hosts, onhosts.Present))
+	set(onhosts.StatesName, onhosts.PlanStates(targets, hosts, types.MapNull(types.StringType), onhosts.Present))
 	var n notes
 	_, diags = meta.ReadPrivate(ctx, req.Private, notesKey, &n)
 	resp.Diagnostics.Append(diags...)

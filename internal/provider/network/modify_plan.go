@@ -64,7 +64,7 @@ func (r *networkResource) ModifyPlan(
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	plan.HostStates = onhosts.PlanStates(targets, plan.Hosts, plan.healthyState())
+	plan.HostStates = onhosts.PlanStates(targets, plan.Hosts, state.HostStates, plan.healthyState())
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 	if resp.Plan.Raw.Equal(req.State.Raw) {
 		return

@@ -48,7 +48,7 @@ func (r *filterResource) ModifyPlan(
 		c := r.changeTo(&plan, network.Filter{}, nil, req.Private)
 		resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
 	}
-	states := onhosts.PlanStates(targets, plan.Hosts, onhosts.Present)
+	states := onhosts.PlanStates(targets, plan.Hosts, state.HostStates, onhosts.Present)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), states)...)
 }
 

@@ -183,10 +183,13 @@ func (c Change) end(ctx context.Context, begun hostset.Set, failed map[string]er
 // Update changes the object on the targets that have it, creates it on those that join them, and removes it from
 // configured hosts in last that aren't targets. last are the host_states in the state. If a host that joins has another
 // object of the name, that is an error. Update returns the new host_states. complete says that it succeeded on all
-// targets.
+// targets. Without targets, which means that all are fenced, it changes nothing.
 func (c Change) Update(
 	ctx context.Context, targets hostset.Set, last types.Map,
 ) (states types.Map, complete bool, diags diag.Diagnostics) {
+	if len(targets) == 0 {
+		return last, true, nil
+	}
 	joining := targets.Without(having(last)...)
 	failed := c.Put(ctx, targets.Without(joining.Names()...))
 	if len(joining) > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // TestCreate_allFenced: a resource whose hosts are all fenced isn't created, which the plan says.
@@ -41,6 +42,16 @@ func TestCreate_allFenced(t *testing.T) {
 		}.Create(t.Context(), targets)
 		if !said.HasError() || !states.IsNull() {
 			t.Errorf("%s: the apply says %v; the states are %s", c.hosts, said, states)
+		}
+		// One that was created before stays in the state, and isn't changed.
+		last := value.NewStringMap(map[string]string{"kvm1": Present})
+		o, said := Observe(Question[string]{Data: data, Noun: "network", Hosts: c.hosts, Last: last})
+		if said.HasError() || !o.Keep || o.Gone || !PlanStates(targets, c.hosts, last, Present).Equal(last) {
+			t.Errorf("%s: after a read, %+v, %v", c.hosts, o, said)
+		}
+		states, _, said = Change{Data: data, Noun: "network", Put: nothing}.Update(t.Context(), targets, last)
+		if said.HasError() || !states.Equal(last) {
+			t.Errorf("%s: the states after an update are %s, %v", c.hosts, states, said)
 		}
 	}
 }

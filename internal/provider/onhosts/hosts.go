@@ -54,7 +54,8 @@ func Targets(data *meta.Data, hosts types.Set) (targets hostset.Set, diags diag.
 	defer func() {
 		if len(targets) == 0 && len(all) > 0 && !diags.HasError() {
 			diags.AddAttributeWarning(path.Root(HostsName), "All hosts are fenced", "Each host that the resource is to be on "+
-				"has fenced = true in the provider's hosts, so the resource is on no host until that changes.")
+				"has fenced = true in the provider's hosts. Until that changes, the apply fails if the resource is new, and "+
+				"doesn't change it otherwise.")
 		}
 	}()
 	if hosts.IsNull() || hosts.IsUnknown() {
@@ -73,10 +74,14 @@ func Targets(data *meta.Data, hosts types.Set) (targets hostset.Set, diags diag.
 	return all.Named(names...).Present(), diags
 }
 
-// PlanStates returns the planned host_states: healthy on every target. It is unknown while hosts is.
-func PlanStates(targets hostset.Set, hosts types.Set, healthy string) types.Map {
-	if Undecided(hosts) {
+// PlanStates returns the planned host_states: healthy on every target. It is unknown while hosts is. While all hosts
+// are fenced, it stays as last, the host_states in the state.
+func PlanStates(targets hostset.Set, hosts types.Set, last types.Map, healthy string) types.Map {
+	switch {
+	case Undecided(hosts):
 		return types.MapUnknown(types.StringType)
+	case len(targets) == 0 && !last.IsNull():
+		return last
 	}
 	states := map[string]string{}
 	for _, name := range targets.Names() {
@@ -110,7 +115,7 @@ type Observation[T any] struct {
 	Found []hostset.Answer[T]
 	// Gone says that every host that could have the resource answered, and none has it.
 	Gone bool
-	// Keep says that no host has it, but not all hosts answered: the state stays as it is.
+	// Keep says that no host has it, but not all hosts answered, or that all are fenced: the state stays as it is.
 	Keep bool
 	// answers are those of all hosts that were asked.
 	answers []hostset.Answer[T]
@@ -191,9 +196,19 @@ func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 			"in the provider's hosts. The next apply removes it from the state, and leaves it on that host.", q.Noun,
 			strings.Join(unconfigured, ", ")))
 	}
-	o.Gone = len(o.Found) == 0 && !silent
-	o.Keep = len(o.Found) == 0 && silent
+	keep := silent || q.allFenced()
+	o.Gone = len(o.Found) == 0 && !keep
+	o.Keep = len(o.Found) == 0 && keep
 	return o, diags
+}
+
+// allFenced reports whether no host was asked because all configured hosts that may have the resource are fenced.
+func (q Question[T]) allFenced() bool {
+	all := q.Data.Fleet.Connections()
+	if !q.Hosts.IsNull() {
+		all = all.Named(append(value.Keys(value.StringMap(q.Last)), namesIn(q.Hosts)...)...)
+	}
+	return len(all) > 0 && len(all.Present()) == 0
 }
 
 // silenceDiagnostic returns the error or warning for a host that didn't answer.

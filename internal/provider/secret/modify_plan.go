@@ -72,7 +72,7 @@ func (r *secretResource) ModifyPlan(
 	}
 	r.Data.Planned.Plan(status.Secret, plan.ID.ValueString(), targets.Names())
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
-		onhosts.PlanStates(targets, plan.Hosts, onhosts.Present))...)
+		onhosts.PlanStates(targets, plan.Hosts, state.HostStates, onhosts.Present))...)
 }
 
 // warnOfUsers lists the VMs and storage pools that use a secret which is to be removed from hosts.

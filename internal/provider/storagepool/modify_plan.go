@@ -56,7 +56,7 @@ func (r *poolResource) ModifyPlan(
 		return
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
-		onhosts.PlanStates(targets, plan.Hosts, onhosts.Active))...)
+		onhosts.PlanStates(targets, plan.Hosts, state.HostStates, onhosts.Active))...)
 	before, diags := state.pool(ctx)
 	resp.Diagnostics.Append(diags...)
 	other := ""
@@ -118,8 +118,7 @@ func (r *poolResource) refuseRemoval(
 	origin, more := originOf(ctx, private)
 	diags.Append(more...)
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	own := onhosts.Own(storage.PoolOn(ctx, hosts, pool.Name), state.HostStates, uuidOf, origin.UUIDs...)
-	for _, a := range hostset.Found(own) {
+	for _, a := range hostset.Found(storage.PoolOn(ctx, hosts, pool.Name)) {
 		if err := origin.Check(a.Host, a.Value.UUID, a.Value.Pool); err != nil {
 			diags.Append(tfdiag.Failure{Verb: "delete", Noun: state.noun(), Host: a.Host, Err: err}.Error())
 		}
