@@ -21,7 +21,8 @@ func (vm *VM) HasFile(file string) bool {
 	return hasFile(vm.PersistentSpec, file) || hasFile(vm.LiveSpec, file)
 }
 
-// HasAtNextStart is HasFile for the next start alone. A transient VM has what it has now.
+// HasAtNextStart reports whether the file is a disk or first-boot medium of the VM at its next start. For a transient
+// VM, which has no next start, it says what the VM has now.
 func (vm *VM) HasAtNextStart(file string) bool { return hasFile(vm.DeclaredSpec(), file) }
 
 func hasFile(spec *domain.Spec, file string) bool {
