@@ -30,8 +30,8 @@ func record(ctx context.Context, private meta.PrivateWriter, uuids []string) dia
 	return meta.WritePrivate(ctx, private, uuidsKey, slices.Compact(uuids))
 }
 
-// OwnRecorded returns the answers without the objects that aren't the resource's. The UUIDs that are recorded in private
-// tell them apart, by the rules of Own. It also records the UUIDs of the objects that it returns.
+// OwnRecorded returns the answers without the objects that aren't the resource's. The UUIDs that are recorded in
+// private tell them apart, by the rules of Own. It also records the UUIDs of the objects that it returns.
 func OwnRecorded[T any](
 	ctx context.Context, answers []hostset.Answer[T], last types.Map, uuid func(T) string, private meta.Private,
 ) ([]hostset.Answer[T], diag.Diagnostics) {
