@@ -78,8 +78,8 @@ var clockGroup = Group{
 				return nil
 			},
 			DefaultDoc: "`0`",
-			Doc: "Seconds, which may be negative, with `offset = \"variable\"`. A guest that sets its hardware clock " +
-				"changes them until the VM stops, which is no drift.",
+			Doc: "Seconds, which may be negative, with `offset = \"variable\"`. If the guest sets its clock, the " +
+				"value changes until the VM stops. The plan ignores that.",
 		},
 		{
 			Name: "start", Place: "clock@start", Kind: Count, Follows: "offset", Why: clockWhy,

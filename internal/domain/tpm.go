@@ -40,7 +40,7 @@ var tpmGroup = Group{
 			Needs: map[string]string{"emulator": "swtpm and swtpm-tools"},
 			Why:   tpmConnected,
 			Doc: "Backend: `emulator` is libvirt's swtpm, which the host must have, `passthrough` the host's TPM, `external` " +
-				"an swtpm of yours (libvirt 9.0). A VM with the last two can't be moved while it runs.",
+				"an swtpm process that you run (libvirt 9.0). A VM with the last two can't be moved while it runs.",
 		},
 		{
 			Name: "path", Follows: "backend", Check: absolute, Why: tpmConnected,

@@ -12,7 +12,7 @@ import (
 
 // elsewhere are the commands of the documentation that TestAccFirstSteps doesn't run, and why.
 var elsewhere = map[string]string{
-	"make demo": "tells a story on hosts of its own, and checks it itself",
+	"make demo": "make test runs it; it checks its own story",
 
 	"firewall-cmd --permanent --add-port=49152-49215/tcp": firewalld,
 	"firewall-cmd --reload":                               firewalld,

@@ -155,7 +155,7 @@ var definedOff = map[string]off{
 	},
 }
 
-// byAnother are the examples that another test applies, by the file that names them.
+// byAnother are the examples that another test, or the demo of "make test", applies, by the file that names them.
 var byAnother = map[string]string{
 	"demo":                "internal/lab/demo/demo.go",
 	"first-vm":            "internal/provider/firststeps/acc_test.go",

@@ -33,7 +33,7 @@ func Attributes() map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"uri": schema.StringAttribute{
 			Computed:            true,
-			MarkdownDescription: "libvirt URI of your configuration. Empty if libvirt picks one.",
+			MarkdownDescription: "libvirt URI of your configuration. Empty if libvirt chooses it.",
 		},
 		"labels": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType,
