@@ -132,6 +132,18 @@ func TestLab_mediumBrokenOff(t *testing.T) {
 	}
 
 	d.Spec.Medium = &domain.DiskSource{}
+
+	// An update that is broken off once the volume is gone has removed its record, too.
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+
+	listen(f, &onLog{Message: "record of a disk removed", Do: cancel})
+
+	now, err := f.Update(ctx, id, lastOf(vm), d)
+	if !errors.Is(err, context.Canceled) || now == nil || len(now.Metadata.OwnDisks) > 0 {
+		t.Errorf("broken off when the medium was gone: %+v, %v", now, err)
+	}
+
 	apply(d)
 
 	if drive, there := vm.PersistentSpec.Disks[domain.MediumKey]; !there || drive.Source != (domain.DiskSource{}) {

@@ -145,7 +145,8 @@ func (s *Storage) usersButVM(ctx context.Context, r Release, h *libvirt.Host, v 
 
 // verifyGone returns ErrOtherPath if the file of a volume that its pool doesn't list may exist all the same: the pool
 // is in another directory now, libvirt's list is outdated, its filesystem isn't mounted, or the pool is empty, as it
-// then usually is.
+// then usually is. A first-boot volume, which can be created again, is gone from an empty pool if no filesystem that
+// the host knows is missing.
 func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) error {
 	pool := r.Ref.Pool
 	is, err := h.StoragePool(ctx, pool)
@@ -169,7 +170,7 @@ func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) er
 		return fmt.Errorf("%w: %w. Then delete the file: virsh vol-delete --pool %s %s", ErrUnseen, err, pool, r.Ref.Name)
 	}
 	volumes, err := h.PoolVolumes(ctx, pool)
-	if err != nil || len(volumes) > 0 {
+	if err != nil || len(volumes) > 0 || r.Unbased && s.isAbsent(ctx, r.Host, r.Path) {
 		return err
 	}
 	return fmt.Errorf("%w: %s of storage pool %q may be on a filesystem that isn't mounted, or is gone. %s, then delete "+

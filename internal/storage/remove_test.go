@@ -354,6 +354,24 @@ func TestRelease_missing(t *testing.T) {
 	release.Creating = true
 	gone("never created")
 	release.Creating = false
+	// A first-boot volume is believed to be gone if nothing that may have it is missing.
+	planned, mounted := "# none\n", "/dev/vda / ext4 rw 0 0\n"
+	var asking error
+	s.Hosts[0].MountTables = func(context.Context) (string, string) { return planned, mounted }
+	s.Hosts[0].SameFile = func(context.Context, string, ...string) ([]string, error) { return nil, asking }
+	stays("isn't mounted")
+	release.Unbased = true
+	gone("a first-boot volume from an empty pool")
+	for _, planned = range []string{"", "nas:/v /vms nfs noauto 0 0\n"} {
+		stays("isn't mounted")
+	}
+	mounted += "nas:/v /vms nfs4 rw 0 0\n"
+	gone("with its filesystem")
+	mounted = ""
+	stays("isn't mounted")
+	mounted, planned, asking = "/dev/vda / ext4 rw 0 0\n", "# none\n", libvirt.ErrUnsupported
+	stays("isn't mounted")
+	release.Unbased = false
 	createVolume(t, h, "vms", "other", "")
 	gone("removed from a pool with other volumes")
 	s.Hosts[0].SameFile = func(_ context.Context, path string, _ ...string) ([]string, error) {

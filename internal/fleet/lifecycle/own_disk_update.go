@@ -318,7 +318,23 @@ func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk
 		return true, fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
 	}
 
-	return false, nil
+	return false, u.forget(ctx, key)
+}
+
+// forget removes the record of a disk whose volume is gone, at once: without the volume, its pool may be empty, and
+// whether the volume is gone from an empty pool isn't always known.
+func (u *update) forget(ctx context.Context, key string) error {
+	metadata := u.vm.Metadata
+	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
+	delete(metadata.OwnDisks, key)
+
+	if err := u.record(ctx, metadata); err != nil {
+		return err
+	}
+
+	u.manager.log.InfoContext(ctx, "record of a disk removed", "name", u.vm.Name, "host", u.vm.Host, "disk", key)
+
+	return nil
 }
 
 // checkDisks returns an error if a disk can't change its form, or can't be removed, before anything is changed.
