@@ -72,6 +72,44 @@ func (h *Host) AwaitChanges(ctx context.Context, uuid string) error {
 	return nil // It is off.
 }
 
+// SettledDomain reads a domain while libvirt changes nothing of it, and waits for that: see AwaitChanges. It doesn't need
+// the process of a domain that libvirt neither changes nor asks anything.
+func (h *Host) SettledDomain(ctx context.Context, uuid string) (*Domain, error) {
+	for {
+		read, err := onDomain(ctx, h, readCall("reading domain "+uuid), uuid,
+			func(c *conn, d *golibvirt.Domain) (read *Domain, err error) {
+				if c.busy(d) {
+					return nil, nil
+				}
+				if read, err = c.readDomain(d); err != nil || c.busy(d) { // It may have begun meanwhile.
+					return nil, err
+				}
+				return read, nil
+			})
+		if err != nil || read != nil {
+			return read, err
+		}
+		if err := h.AwaitChanges(ctx, uuid); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// busy reports whether libvirt changes a domain, or asks its process something (virDomainGetControlInfo). It is false
+// for a domain that is off, and for a driver that doesn't say. A job such as a migration doesn't count: no medium is
+// changed meanwhile.
+func (c *conn) busy(d *golibvirt.Domain) bool {
+	c.countCall("virDomainGetControlInfo")
+	info, err := d.GetControlInfo(0)
+	if err != nil {
+		return false
+	}
+	// While libvirt waits for the guest, it reports an error of its own: it holds the domain without asking its process.
+	waits := info.State == golibvirt.DOMAIN_CONTROL_ERROR &&
+		info.Details != int(golibvirt.DOMAIN_CONTROL_ERROR_REASON_MONITOR)
+	return waits || info.State == golibvirt.DOMAIN_CONTROL_OCCUPIED
+}
+
 // DetachDevice removes a device from a domain (virDomainDetachDeviceFlags), from the running domain first: it returns
 // when the guest has released the device. It returns ErrNotReleased if the guest was asked and refuses, or doesn't
 // release the device before the deadline, 20 seconds by default. It is no error if the device doesn't exist.

@@ -123,13 +123,15 @@ func (s *Storage) checkRelease(ctx context.Context, r Release) error {
 	if err != nil || v.Path != r.Path {
 		return err
 	}
-	_, err = s.usersButVM(ctx, r, h, *v)
+	_, err = s.usersButVM(ctx, r, h, thorough, *v)
 	return err
 }
 
 // usersButVM returns the users of a volume but for its VM.
-func (s *Storage) usersButVM(ctx context.Context, r Release, h *libvirt.Host, v libvirt.Volume) ([]User, error) {
-	is, err := s.users(ctx, r.Hosts, thorough, v)
+func (s *Storage) usersButVM(
+	ctx context.Context, r Release, h *libvirt.Host, how search, v libvirt.Volume,
+) ([]User, error) {
+	is, err := s.users(ctx, r.Hosts, how, v)
 	if err != nil {
 		return nil, fmt.Errorf("can't determine whether it is in use: %w", err)
 	}
@@ -179,11 +181,11 @@ func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) er
 
 // otherUsers returns the users of a volume that still use it when its VM is gone.
 func (s *Storage) otherUsers(ctx context.Context, r Release, h *libvirt.Host, v libvirt.Volume) ([]User, error) {
-	users, err := s.usersButVM(ctx, r, h, v)
+	users, err := s.usersButVM(ctx, r, h, final, v)
 	if err != nil {
 		return nil, err
 	}
-	d, err := h.Domain(ctx, r.VM)
+	d, err := h.SettledDomain(ctx, r.VM)
 	if errors.Is(err, libvirt.ErrNotFound) {
 		return users, nil
 	}

@@ -13,14 +13,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // awaitMedia reads the VM again once libvirt has finished what it does for an earlier update that was broken off. If
 // that was to eject a medium, the running VM seems to lack the medium until its guest has refused, and may still read
-// it.
+// it. A VM that is to be off isn't waited for: its process may hang.
 func (u *update) awaitMedia(ctx context.Context) error {
-	if !u.vm.Active || !u.vm.LacksMedium() {
+	if !u.vm.Active || !u.vm.LacksMedium() || u.powerAction() == status.Stop {
 		return nil
 	}
 
