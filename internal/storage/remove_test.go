@@ -530,3 +530,38 @@ func TestRelease_unknownUsers(t *testing.T) {
 		t.Errorf("a first-boot medium: %v", err)
 	}
 }
+
+// TestDeleteUnused_settled: before a volume is removed, each running VM with a removable drive is read while libvirt
+// changes nothing of it. See TestDevices_mediumOfALockedDrive for what libvirt shows otherwise.
+func TestDeleteUnused_settled(t *testing.T) {
+	t.Parallel()
+	h := openHost(t, "one")
+	startPool(t, h, "vms", dirPool)
+	s := storageOf(h)
+	var uuid string
+	for name, device := range map[string]string{"drive": "cdrom", "disk": "disk"} {
+		var err error
+		uuid, err = h.DefineDomain(t.Context(), `<domain type="test"><name>`+name+`</name><memory>1024</memory>`+
+			`<os><type>hvm</type></os><devices><disk type="file" device="`+device+`"><source file="/`+name+`"/>`+
+			`<target dev="vdb"/></disk></devices></domain>`)
+		if err := errors.Join(err, h.StartDomain(t.Context(), uuid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	createVolume(t, h, "vms", "gone", "")
+	if err := s.DeleteUnused(t.Context(), s.Hosts, "one", storage.Ref{Pool: "vms", Name: "gone"}, ""); err != nil {
+		t.Error(err)
+	}
+	if n := h.Calls()["virDomainGetControlInfo"]; n != 2 {
+		t.Errorf("libvirt was asked %d times; want before and after the reading of one VM", n)
+	}
+	createVolume(t, h, "vms", "own", "")
+	if err := s.Release(t.Context(), storage.Release{
+		Host: "one", Ref: storage.Ref{Pool: "vms", Name: "own"}, Path: "/vms/own", Hosts: s.Hosts, VM: uuid,
+	}); err != nil {
+		t.Error(err)
+	}
+	if n := h.Calls()["virDomainGetControlInfo"]; n < 4 {
+		t.Errorf("libvirt was asked %d times, also before an own disk was removed", n)
+	}
+}
