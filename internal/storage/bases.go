@@ -59,8 +59,8 @@ func readFiles(ctx context.Context, h *libvirt.Host, how search) (f *hostFiles, 
 	return f, f.addUnlisted(ctx)
 }
 
-// settled returns the domains, of which it reads those again that run with a removable drive: while their guest is asked
-// to release a medium, libvirt shows the next one, and the old one again if the guest refuses.
+// settled returns the domains, of which it reads those again that run with a removable drive: while their guest is
+// asked to release a medium, libvirt shows the next one, and the old one again if the guest refuses.
 func settled(ctx context.Context, h *libvirt.Host, domains []libvirt.Domain) ([]libvirt.Domain, error) {
 	errs := make([]error, len(domains))
 	var reading sync.WaitGroup
