@@ -290,9 +290,9 @@ func TestFirmware_outdates(t *testing.T) {
 	}
 }
 
-// TestMetadata_noteFirmware: the variables fit again if the firmware that wrote them comes back before a guest runs
+// TestMetadata_withFirmware: the variables fit again if the firmware that wrote them comes back before a guest runs
 // with another one. Those of an unknown firmware don't.
-func TestMetadata_noteFirmware(t *testing.T) {
+func TestMetadata_withFirmware(t *testing.T) {
 	t.Parallel()
 	bios, efi := Firmware{Type: new("bios"), SecureBoot: new(false)}, Firmware{Type: new("efi"), SecureBoot: new(false)}
 	secure := Firmware{Type: new("efi"), SecureBoot: new(true)}
@@ -313,7 +313,7 @@ func TestMetadata_noteFirmware(t *testing.T) {
 	} {
 		m := tt.noted
 		for i := range tt.steps[1:] {
-			m.NoteFirmware(tt.steps[i], tt.steps[i+1], tt.running)
+			m = m.WithFirmware(tt.steps[i], tt.steps[i+1], tt.running)
 		}
 		if m.FreshNVRAM != tt.fresh {
 			t.Errorf("%s: %+v", name, m)

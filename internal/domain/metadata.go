@@ -63,7 +63,7 @@ type Metadata struct {
 	// FreshNVRAM says that the next start needs new firmware variables, because another firmware wrote the existing
 	// ones.
 	FreshNVRAM bool
-	// VariablesOf is the firmware that wrote the existing variables, as NoteFirmware notes it; "" if that is unknown.
+	// VariablesOf is the firmware that wrote the existing variables, see WithFirmware; "" if that is unknown.
 	VariablesOf string
 	// Migrations are the records of the last migrations, oldest first, at most MaxMigrations.
 	Migrations []Migration

@@ -150,16 +150,16 @@ const (
 	variablesOfSecureBoot = "secure-boot"
 )
 
-// NoteFirmware notes whether the next start needs new variables because the definition gets another firmware. If the
-// firmware that wrote the existing ones comes back before it, they fit again. before is the definition's firmware until
-// now, running that of the running VM; nil if it is off.
-func (m *Metadata) NoteFirmware(before, want Firmware, running *Firmware) {
+// WithFirmware returns the metadata of a definition that gets another firmware, with whether the next start needs new
+// variables. If the firmware that wrote the existing ones comes back before it, they fit again. before is the
+// definition's firmware until now, running that of the running VM; nil if it is off.
+func (m Metadata) WithFirmware(before, want Firmware, running *Firmware) Metadata {
 	wrote := before
 	switch {
 	case running != nil:
 		wrote = *running
 	case m.FreshNVRAM && m.VariablesOf == "":
-		return
+		return m
 	case m.FreshNVRAM:
 		wrote = Firmware{Type: new("efi"), SecureBoot: new(m.VariablesOf == variablesOfSecureBoot)}
 	}
@@ -171,6 +171,7 @@ func (m *Metadata) NoteFirmware(before, want Firmware, running *Firmware) {
 	default:
 		m.VariablesOf = variablesOfEFI
 	}
+	return m
 }
 
 // WithType returns the firmware with the type that follows from the rest of what is declared: only efi has secure boot.

@@ -252,7 +252,7 @@ func (u *update) recordIn(before, definition *domain.Definition) error {
 			running = &u.vm.LiveSpec.Firmware
 		}
 
-		metadata.NoteFirmware(before.Spec().Firmware, firmware, running)
+		metadata = metadata.WithFirmware(before.Spec().Firmware, firmware, running)
 	case !definition.Spec().HasNVRAM():
 		metadata.FreshNVRAM = false
 	}
