@@ -290,6 +290,37 @@ func TestFirmware_outdates(t *testing.T) {
 	}
 }
 
+// TestMetadata_withFirmware: the variables fit again if the firmware that wrote them comes back before a guest runs
+// with another one. Those of an unknown firmware don't.
+func TestMetadata_withFirmware(t *testing.T) {
+	t.Parallel()
+	bios, efi := Firmware{Type: new("bios"), SecureBoot: new(false)}, Firmware{Type: new("efi"), SecureBoot: new(false)}
+	secure := Firmware{Type: new("efi"), SecureBoot: new(true)}
+	for name, tt := range map[string]struct {
+		steps   []Firmware
+		running *Firmware
+		noted   Metadata
+		fresh   bool
+	}{
+		"another":               {steps: []Firmware{efi, secure}, fresh: true},
+		"back":                  {steps: []Firmware{efi, secure, efi}},
+		"back to secure boot":   {steps: []Firmware{secure, efi, secure}},
+		"away again":            {steps: []Firmware{efi, secure, efi, secure}, fresh: true},
+		"first another type":    {steps: []Firmware{bios, efi, secure, efi}, fresh: true},
+		"noted by an older run": {steps: []Firmware{secure, efi}, noted: Metadata{FreshNVRAM: true}, fresh: true},
+		"while it runs":         {steps: []Firmware{secure, efi}, running: &efi, noted: Metadata{FreshNVRAM: true}},
+		"staged, then off":      {steps: []Firmware{secure, efi}, noted: Metadata{FreshNVRAM: true, VariablesOf: "efi"}},
+	} {
+		m := tt.noted
+		for i := range tt.steps[1:] {
+			m = m.WithFirmware(tt.steps[i], tt.steps[i+1], tt.running)
+		}
+		if m.FreshNVRAM != tt.fresh {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}
+
 func TestApply_characterDevices(t *testing.T) {
 	t.Parallel()
 	runApplyCases(t, []applyCase{

@@ -63,6 +63,8 @@ type Metadata struct {
 	// FreshNVRAM says that the next start needs new firmware variables, because another firmware wrote the existing
 	// ones.
 	FreshNVRAM bool
+	// VariablesOf is the firmware that wrote the existing variables, see WithFirmware; "" if that is unknown.
+	VariablesOf string
 	// Migrations are the records of the last migrations, oldest first, at most MaxMigrations.
 	Migrations []Migration
 	// Copies are files that moves created on other hosts. While the VM is here, the files are unfinished, and any run
@@ -132,6 +134,7 @@ func (d *Definition) Metadata() Metadata {
 		Host:         text(ownChild(vm, "host")),
 		Staged:       stagedList.read(vm),
 		FreshNVRAM:   ownChild(vm, "fresh-nvram") != nil,
+		VariablesOf:  text(ownChild(vm, "variables-of")),
 		Labels:       labelList.read(vm),
 		Devices:      deviceList.read(vm),
 		Migrations:   readMigrations(vm),
@@ -271,6 +274,10 @@ func (m Metadata) write(vm *etree.Element) {
 	}
 	setOwn(vm, "generation", generation)
 	markOwn(vm, "fresh-nvram", m.FreshNVRAM)
+	if !m.FreshNVRAM {
+		m.VariablesOf = ""
+	}
+	setOwn(vm, "variables-of", m.VariablesOf)
 	markOwn(vm, "dedicated-cpus", m.DedicatedCPUs)
 	writeKeys(vm, "kept", "part", m.Kept)
 	writeMigrations(vm, m.Migrations)
@@ -314,7 +321,7 @@ func sameMetadata(a, b Metadata) bool {
 		slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
 		maps.Equal(a.OwnDisks, b.OwnDisks) && maps.Equal(a.Applied, b.Applied) &&
 		a.Host == b.Host && maps.Equal(a.Staged, b.Staged) &&
-		a.FreshNVRAM == b.FreshNVRAM && a.DedicatedCPUs == b.DedicatedCPUs &&
+		a.FreshNVRAM == b.FreshNVRAM && a.VariablesOf == b.VariablesOf && a.DedicatedCPUs == b.DedicatedCPUs &&
 		slices.Equal(a.Kept, b.Kept) && a.Generation == b.Generation &&
 		sameMigrations(a.Migrations, b.Migrations) && slices.Equal(a.Copies, b.Copies) &&
 		slices.Equal(a.LeftVolumes, b.LeftVolumes) &&

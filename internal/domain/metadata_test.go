@@ -39,7 +39,7 @@ func allMetadata() Metadata {
 		},
 		Restarting: &Restarting{Owner: "me@here", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC), Forced: true},
 		Staged:     Staged{"cpu.mode": "def"},
-		FreshNVRAM: true, DedicatedCPUs: true, Kept: []string{PartNVRAM, PartSnapshots},
+		FreshNVRAM: true, VariablesOf: "efi", DedicatedCPUs: true, Kept: []string{PartNVRAM, PartSnapshots},
 		Migrations: []Migration{failedMigration(), {SourceHost: "kvm1", Start: migrationStart}},
 		Copies: []Copy{
 			{Host: "kvm2", HostUUID: "u", Path: "/a & b", FromUUID: "f"},

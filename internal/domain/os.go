@@ -144,6 +144,36 @@ func (f Firmware) RequiresNVRAMReset(want Firmware) bool {
 	return differs(f.Type, want.Type) || want.SecureBoot != nil && *want.SecureBoot != pick(f.SecureBoot, nil, false)
 }
 
+// The values of Metadata.VariablesOf.
+const (
+	variablesOfEFI        = "efi"
+	variablesOfSecureBoot = "secure-boot"
+)
+
+// WithFirmware returns the metadata of a definition that gets another firmware, with whether the next start needs new
+// variables. If the firmware that wrote the existing ones comes back before it, they fit again. before is the
+// definition's firmware until now, running that of the running VM; nil if it is off.
+func (m Metadata) WithFirmware(before, want Firmware, running *Firmware) Metadata {
+	wrote := before
+	switch {
+	case running != nil:
+		wrote = *running
+	case m.FreshNVRAM && m.VariablesOf == "":
+		return m
+	case m.FreshNVRAM:
+		wrote = Firmware{Type: new("efi"), SecureBoot: new(m.VariablesOf == variablesOfSecureBoot)}
+	}
+	m.FreshNVRAM, m.VariablesOf = wrote.RequiresNVRAMReset(want), ""
+	switch {
+	case pick(wrote.Type, nil, "bios") != "efi":
+	case pick(wrote.SecureBoot, nil, false):
+		m.VariablesOf = variablesOfSecureBoot
+	default:
+		m.VariablesOf = variablesOfEFI
+	}
+	return m
+}
+
 // WithType returns the firmware with the type that follows from the rest of what is declared: only efi has secure boot.
 func (f Firmware) WithType() Firmware {
 	if f.Type == nil && pick(f.SecureBoot, nil, false) {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -202,7 +203,7 @@ func TestLab_newVMKeepsTheVariablesItNames(t *testing.T) {
 }
 
 // A VM keeps its variables under a new name on a host whose files only libvirt sees. While libvirt doesn't see them
-// either, it keeps its name.
+// either, it keeps its name, and a guest that runs isn't shut down for it.
 func TestLab_renamedVMKeepsItsVariables(t *testing.T) {
 	t.Parallel()
 
@@ -233,8 +234,33 @@ func TestLab_renamedVMKeepsItsVariables(t *testing.T) {
 		t.Errorf("it is %s now", is)
 	}
 
-	l.Run(t, host.Name, "rm", dir)
-	l.Run(t, host.Name, "mv", dir+"-away", dir)
+	back := func() {
+		t.Helper()
+		l.Run(t, host.Name, "rm", dir)
+		l.Run(t, host.Name, "mv", dir+"-away", dir)
+	}
+
+	back()
+	l.Virsh(t, host.Name, "start", vm.UUID)
+
+	run := l.Virsh(t, host.Name, "domid", vm.UUID)
+
+	l.Run(t, host.Name, "mv", dir, dir+"-away")
+	l.Run(t, host.Name, "touch", dir)
+
+	running := d
+	running.Metadata.RunStrategy, running.UpdatePolicy = "Manual", placement.PolicyRestart
+	running.Metadata.TerminationGracePeriod = new(time.Second)
+
+	_, err = f.Update(t.Context(), vm.UUID, lastOf(vm), running)
+	tells(t, "renaming it while it runs", err, inventory.ErrBusy, name, host.Name, file, "is unknown")
+
+	if is := l.Virsh(t, host.Name, "domid", vm.UUID); is != run {
+		t.Errorf("it runs as domain %s; want %s", is, run)
+	}
+
+	l.Virsh(t, host.Name, "destroy", vm.UUID)
+	back()
 
 	vm, err = f.Update(t.Context(), vm.UUID, lastOf(vm), d)
 	if err != nil || vm.Name != d.Spec.Name {

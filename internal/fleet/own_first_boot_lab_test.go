@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/firstboot"
@@ -132,6 +133,18 @@ func TestLab_mediumBrokenOff(t *testing.T) {
 	}
 
 	d.Spec.Medium = &domain.DiskSource{}
+
+	// An update that is broken off once the volume is gone has removed its record, too.
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+
+	listen(f, &onLog{Message: "record of a disk removed", Do: cancel})
+
+	now, err := f.Update(ctx, id, lastOf(vm), d)
+	if !errors.Is(err, context.Canceled) || now == nil || len(now.Metadata.OwnDisks) > 0 {
+		t.Errorf("broken off when the medium was gone: %+v, %v", now, err)
+	}
+
 	apply(d)
 
 	if drive, there := vm.PersistentSpec.Disks[domain.MediumKey]; !there || drive.Source != (domain.DiskSource{}) {
@@ -176,5 +189,29 @@ func TestLab_mediumOfOthers(t *testing.T) {
 
 	if files := filesOn(t, l, "kvm1", dir); !slices.Equal(files, []string{file}) {
 		t.Errorf("there are %q; want %s", files, file)
+	}
+}
+
+// A VM that lacks its medium and whose QEMU hangs is forced off all the same.
+func TestLab_hungVMWithoutItsMediumIsForcedOff(t *testing.T) {
+	t.Parallel()
+
+	l, f, pool, _ := withPool(t, "kvm1")
+	d := seeded(t, l, pool, "one")
+	d.Metadata.RunStrategy = "Always"
+	vm := create(t, f, l, d)
+
+	l.Run(t, "kvm1", "sh", "-c", fmt.Sprintf("virsh change-media %[1]s --eject --live --force "+
+		"$(virsh -q domblklist --details %[1]s | awk '/cdrom/ {print $3}')", vm.UUID))
+
+	if err := l.Host("kvm1").FreezeQEMU(t.Context(), vm.Name); err != nil {
+		t.Fatal(err)
+	}
+
+	d.Metadata.RunStrategy, d.Metadata.TerminationGracePeriod = "Halted", new(time.Second)
+
+	now, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+	if err != nil || now.Active {
+		t.Errorf("forcing it off: %+v, %v", now, err)
 	}
 }

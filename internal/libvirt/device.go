@@ -72,6 +72,69 @@ func (h *Host) AwaitChanges(ctx context.Context, uuid string) error {
 	return nil // It is off.
 }
 
+// occupiedLimit is how long SettledDomain waits for the process of a domain to answer what libvirt asks it: longer than
+// any of these answers takes.
+const occupiedLimit = time.Second
+
+// SettledDomain reads a domain while libvirt changes nothing of it. It waits for a change that waits for the guest: see
+// AwaitChanges. A domain whose process hangs is returned as libvirt shows it.
+func (h *Host) SettledDomain(ctx context.Context, uuid string) (*Domain, error) {
+	hangs := time.Now().Add(occupiedLimit)
+	for {
+		var before, after control
+		read, err := onDomain(ctx, h, readCall("reading domain "+uuid), uuid,
+			func(c *conn, d *golibvirt.Domain) (read *Domain, err error) {
+				before = c.control(d)
+				read, err = c.readDomain(d)
+				after = c.control(d)
+				return read, err
+			})
+		switch now := max(before, after); {
+		case err != nil:
+			return nil, err
+		case now == awaitsGuest:
+			if err := h.AwaitChanges(ctx, uuid); err != nil {
+				return nil, err
+			}
+		case now == idle, time.Now().After(hangs):
+			return read, nil
+		default:
+			select {
+			case <-time.After(occupiedLimit / 20):
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+	}
+}
+
+// control is what libvirt does with a domain.
+type control int
+
+const (
+	idle        control = iota
+	occupied            // it asks its process something
+	awaitsGuest         // it changes the domain and waits for its guest
+)
+
+// control returns what libvirt does with a domain (virDomainGetControlInfo): nothing if the domain is off, and for a
+// driver that doesn't say. A job such as a migration doesn't count: no medium is changed meanwhile.
+func (c *conn) control(d *golibvirt.Domain) control {
+	c.countCall("virDomainGetControlInfo")
+	info, err := d.GetControlInfo(0)
+	switch {
+	case err != nil:
+		return idle
+	case info.State == golibvirt.DOMAIN_CONTROL_OCCUPIED:
+		return occupied
+	case info.State == golibvirt.DOMAIN_CONTROL_ERROR &&
+		info.Details != int(golibvirt.DOMAIN_CONTROL_ERROR_REASON_MONITOR):
+		return awaitsGuest // This is what libvirt calls it if it holds the domain without asking its process.
+	default:
+		return idle
+	}
+}
+
 // DetachDevice removes a device from a domain (virDomainDetachDeviceFlags), from the running domain first: it returns
 // when the guest has released the device. It returns ErrNotReleased if the guest was asked and refuses, or doesn't
 // release the device before the deadline, 20 seconds by default. It is no error if the device doesn't exist.

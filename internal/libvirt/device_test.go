@@ -86,6 +86,11 @@ func TestDevices_mediumOfALockedDrive(t *testing.T) {
 	eventually(t, "it to be asked twice", func() bool { return asked() > 1 })
 	// While libvirt waits for the tray, it says that the new medium is in the drive.
 	eventually(t, "the second medium to be there", func() bool { return holds(second) })
+	settled, err := h.SettledDomain(t.Context(), uuid)
+	must(t, err)
+	if !strings.Contains(settled.LiveXML, first) {
+		t.Errorf("the guest still has the first medium; read was %s", settled.LiveXML)
+	}
 	cancel()
 	if err := <-result; err == nil {
 		t.Fatal("a locked drive took another medium")

@@ -41,6 +41,11 @@ func readFiles(ctx context.Context, h *libvirt.Host, how search) (f *hostFiles, 
 	if f.domains, err = h.Domains(ctx); err != nil {
 		return nil, err
 	}
+	if how.settle {
+		if f.domains, err = settled(ctx, h, f.domains); err != nil {
+			return nil, err
+		}
+	}
 	if f.pools, err = h.StoragePools(ctx); err != nil {
 		return nil, err
 	}
@@ -52,6 +57,31 @@ func readFiles(ctx context.Context, h *libvirt.Host, how search) (f *hostFiles, 
 		return nil, err
 	}
 	return f, f.addUnlisted(ctx)
+}
+
+// settled returns the domains, of which it reads those again that run with a removable drive: while their guest is
+// asked to release a medium, libvirt shows the next one, and the old one again if the guest refuses.
+func settled(ctx context.Context, h *libvirt.Host, domains []libvirt.Domain) ([]libvirt.Domain, error) {
+	errs := make([]error, len(domains))
+	var reading sync.WaitGroup
+	for i, d := range domains {
+		if !strings.Contains(d.LiveXML, "device='cdrom'") && !strings.Contains(d.LiveXML, "device='floppy'") {
+			continue
+		}
+		reading.Go(func() {
+			now, err := h.SettledDomain(ctx, d.UUID)
+			switch {
+			case errors.Is(err, libvirt.ErrNotFound):
+				domains[i].LiveXML, domains[i].PersistentXML = "", ""
+			case err != nil:
+				errs[i] = fmt.Errorf("%w: VM %q may still have it in a drive: %w", ErrUsersUnknown, d.Name, err)
+			default:
+				domains[i] = *now
+			}
+		})
+	}
+	reading.Wait()
+	return domains, errors.Join(errs...)
 }
 
 // addListed adds the volumes of the active pools that are based on another file.

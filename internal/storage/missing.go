@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -22,6 +23,27 @@ func (s *Storage) HasFile(ctx context.Context, host, file string) bool {
 		s.Log.Debug("a file was not looked for", "host", host, "file", file, "error", err)
 	}
 	return len(same) > 0
+}
+
+// isAbsent reports whether a host is known not to have the file: the host was asked, and has mounted every filesystem
+// that its /etc/fstab has at the file's directory or above it, also those that are mounted by hand.
+func (s *Storage) isAbsent(ctx context.Context, host, file string) bool {
+	h, ok := s.Hosts.Host(host)
+	if !ok || h.Fenced || h.SameFile == nil || h.MountTables == nil || !askable(file) {
+		return false
+	}
+	planned, mounted := h.MountTables(ctx)
+	points := mountPoints(mounted)
+	if planned == "" || !slices.Contains(points, "/") {
+		return false // It isn't known what should be mounted.
+	}
+	for _, at := range mountPoints(planned) {
+		if isWithin(path.Dir(file), at) && !slices.Contains(points, at) {
+			return false
+		}
+	}
+	same, err := h.SameFile(ctx, file, file)
+	return err == nil && len(same) == 0
 }
 
 // MountFirst says what to do first about a volume that its pool doesn't list, because the pool's filesystem isn't

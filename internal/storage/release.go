@@ -123,13 +123,15 @@ func (s *Storage) checkRelease(ctx context.Context, r Release) error {
 	if err != nil || v.Path != r.Path {
 		return err
 	}
-	_, err = s.usersButVM(ctx, r, h, *v)
+	_, err = s.usersButVM(ctx, r, h, thorough, *v)
 	return err
 }
 
 // usersButVM returns the users of a volume but for its VM.
-func (s *Storage) usersButVM(ctx context.Context, r Release, h *libvirt.Host, v libvirt.Volume) ([]User, error) {
-	is, err := s.users(ctx, r.Hosts, thorough, v)
+func (s *Storage) usersButVM(
+	ctx context.Context, r Release, h *libvirt.Host, how search, v libvirt.Volume,
+) ([]User, error) {
+	is, err := s.users(ctx, r.Hosts, how, v)
 	if err != nil {
 		return nil, fmt.Errorf("can't determine whether it is in use: %w", err)
 	}
@@ -145,7 +147,8 @@ func (s *Storage) usersButVM(ctx context.Context, r Release, h *libvirt.Host, v 
 
 // verifyGone returns ErrOtherPath if the file of a volume that its pool doesn't list may exist all the same: the pool
 // is in another directory now, libvirt's list is outdated, its filesystem isn't mounted, or the pool is empty, as it
-// then usually is.
+// then usually is. A first-boot volume, which can be created again, is gone from an empty pool if no filesystem that
+// the host knows is missing.
 func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) error {
 	pool := r.Ref.Pool
 	is, err := h.StoragePool(ctx, pool)
@@ -169,7 +172,7 @@ func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) er
 		return fmt.Errorf("%w: %w. Then delete the file: virsh vol-delete --pool %s %s", ErrUnseen, err, pool, r.Ref.Name)
 	}
 	volumes, err := h.PoolVolumes(ctx, pool)
-	if err != nil || len(volumes) > 0 {
+	if err != nil || len(volumes) > 0 || r.Unbased && s.isAbsent(ctx, r.Host, r.Path) {
 		return err
 	}
 	return fmt.Errorf("%w: %s of storage pool %q may be on a filesystem that isn't mounted, or is gone. %s, then delete "+
@@ -178,11 +181,11 @@ func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) er
 
 // otherUsers returns the users of a volume that still use it when its VM is gone.
 func (s *Storage) otherUsers(ctx context.Context, r Release, h *libvirt.Host, v libvirt.Volume) ([]User, error) {
-	users, err := s.usersButVM(ctx, r, h, v)
+	users, err := s.usersButVM(ctx, r, h, final, v)
 	if err != nil {
 		return nil, err
 	}
-	d, err := h.Domain(ctx, r.VM)
+	d, err := h.SettledDomain(ctx, r.VM)
 	if errors.Is(err, libvirt.ErrNotFound) {
 		return users, nil
 	}

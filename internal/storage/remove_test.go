@@ -354,6 +354,24 @@ func TestRelease_missing(t *testing.T) {
 	release.Creating = true
 	gone("never created")
 	release.Creating = false
+	// A first-boot volume is believed to be gone if nothing that may have it is missing.
+	planned, mounted := "# none\n", "/dev/vda / ext4 rw 0 0\n"
+	var asking error
+	s.Hosts[0].MountTables = func(context.Context) (string, string) { return planned, mounted }
+	s.Hosts[0].SameFile = func(context.Context, string, ...string) ([]string, error) { return nil, asking }
+	stays("isn't mounted")
+	release.Unbased = true
+	gone("a first-boot volume from an empty pool")
+	for _, planned = range []string{"", "nas:/v /vms nfs noauto 0 0\n"} {
+		stays("isn't mounted")
+	}
+	mounted += "nas:/v /vms nfs4 rw 0 0\n"
+	gone("with its filesystem")
+	mounted = ""
+	stays("isn't mounted")
+	mounted, planned, asking = "/dev/vda / ext4 rw 0 0\n", "# none\n", libvirt.ErrUnsupported
+	stays("isn't mounted")
+	release.Unbased = false
 	createVolume(t, h, "vms", "other", "")
 	gone("removed from a pool with other volumes")
 	s.Hosts[0].SameFile = func(_ context.Context, path string, _ ...string) ([]string, error) {
@@ -510,5 +528,40 @@ func TestRelease_unknownUsers(t *testing.T) {
 	}
 	if err := s.Release(t.Context(), release); err != nil {
 		t.Errorf("a first-boot medium: %v", err)
+	}
+}
+
+// TestDeleteUnused_settled: before a volume is removed, each running VM with a removable drive is read while libvirt
+// changes nothing of it. See TestDevices_mediumOfALockedDrive for what libvirt shows otherwise.
+func TestDeleteUnused_settled(t *testing.T) {
+	t.Parallel()
+	h := openHost(t, "one")
+	startPool(t, h, "vms", dirPool)
+	s := storageOf(h)
+	var uuid string
+	for name, device := range map[string]string{"drive": "cdrom", "disk": "disk"} {
+		var err error
+		uuid, err = h.DefineDomain(t.Context(), `<domain type="test"><name>`+name+`</name><memory>1024</memory>`+
+			`<os><type>hvm</type></os><devices><disk type="file" device="`+device+`"><source file="/`+name+`"/>`+
+			`<target dev="vdb"/></disk></devices></domain>`)
+		if err := errors.Join(err, h.StartDomain(t.Context(), uuid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	createVolume(t, h, "vms", "gone", "")
+	if err := s.DeleteUnused(t.Context(), s.Hosts, "one", storage.Ref{Pool: "vms", Name: "gone"}, ""); err != nil {
+		t.Error(err)
+	}
+	if n := h.Calls()["virDomainGetControlInfo"]; n != 2 {
+		t.Errorf("libvirt was asked %d times; want before and after the reading of one VM", n)
+	}
+	createVolume(t, h, "vms", "own", "")
+	if err := s.Release(t.Context(), storage.Release{
+		Host: "one", Ref: storage.Ref{Pool: "vms", Name: "own"}, Path: "/vms/own", Hosts: s.Hosts, VM: uuid,
+	}); err != nil {
+		t.Error(err)
+	}
+	if n := h.Calls()["virDomainGetControlInfo"]; n < 4 {
+		t.Errorf("libvirt was asked %d times, also before an own disk was removed", n)
 	}
 }

@@ -53,11 +53,12 @@ func (u User) String() string {
 
 // Users looks for users of a volume in the definitions and active pools of hosts: all hosts for a pool that they share,
 // otherwise the host that has the volume. It reads the files of disks that no active pool lists, and pools again that
-// may have an overlay which libvirt doesn't know. libvirt stops a pool that it can't read: a plan uses KnownUsers. If
-// one of the hosts can't answer, Users returns an error; if it finds no user, and can't read what a VM's disk is based
-// on, it returns ErrUsersUnknown. It misses an overlay in an inactive pool that is no VM's disk.
+// may have an overlay which libvirt doesn't know. It waits until libvirt has finished what it changes of running VMs
+// with a removable drive. libvirt stops a pool that it can't read: a plan uses KnownUsers. If one of the hosts can't
+// answer, Users returns an error; if it finds no user, and can't read what a VM's disk is based on, it returns
+// ErrUsersUnknown. It misses an overlay in an inactive pool that is no VM's disk.
 func (s *Storage) Users(ctx context.Context, hosts hostset.Set, v libvirt.Volume) ([]User, error) {
-	is, err := s.users(ctx, hosts, thorough, v)
+	is, err := s.users(ctx, hosts, final, v)
 	if err == nil {
 		err = is.known()
 	}
@@ -82,12 +83,18 @@ type search struct {
 	list poolLister
 	// probe says that files of disks which no pool lists are read.
 	probe bool
+	// settle says that changes of running VMs that libvirt has begun are waited for.
+	settle bool
 	// limit bounds the search if the caller's context has no deadline; 0 is hostset.Ask's.
 	limit time.Duration
 }
 
-// thorough is the search before a volume is removed or changed.
-var thorough = search{list: volumesWith, probe: true, limit: searchLimit}
+var (
+	// thorough is the search before anything is changed for the removal of a volume.
+	thorough = search{list: volumesWith, probe: true, limit: searchLimit}
+	// final is the search right before a volume is removed.
+	final = search{list: volumesWith, probe: true, limit: searchLimit, settle: true}
+)
 
 // searchLimit bounds a search before a change. It is longer than it takes to list thousands of volumes.
 const searchLimit = 5 * time.Minute

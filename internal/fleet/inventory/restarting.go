@@ -3,6 +3,7 @@ package inventory
 import (
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -34,4 +35,17 @@ func (vm *VM) restartReason() string {
 	}
 
 	return status.ReasonRestartInterrupted
+}
+
+// CarriedRestart returns the mark of a restart for the host that a VM that is off moves to. libvirt doesn't know there
+// how the VM went off, so a mark that counts here says that the update did it.
+func (vm *VM) CarriedRestart() *domain.Restarting {
+	if vm.restartReason() != status.ReasonRestartInterrupted {
+		return vm.Metadata.Restarting
+	}
+
+	carried := *vm.Metadata.Restarting
+	carried.Forced = true
+
+	return &carried
 }

@@ -50,6 +50,13 @@ func TestVM_offSinceARestart(t *testing.T) {
 				t.Errorf("the reason is %q, want %q", got, tt.want)
 			}
 
+			// It is off for the same reason on another host, whose libvirt knows of none.
+			moved := &VM{State: tt.state, Active: vm.Active, Reason: "Unknown", Metadata: vm.Metadata}
+			if moved.Metadata.Restarting = vm.CarriedRestart(); !vm.Active &&
+				(moved.StatusReason() == interrupted) != (tt.want == interrupted) {
+				t.Errorf("on another host the reason is %q, want %q", moved.StatusReason(), tt.want)
+			}
+
 			vm.ManagedSave = true
 			if got := vm.StatusReason(); got != tt.why {
 				t.Errorf("with saved memory the reason is %q, want %q", got, tt.why)

@@ -76,11 +76,16 @@ func (u *update) checkRename(ctx context.Context) error {
 	}
 
 	other, err := u.manager.findByNameNow(ctx, u.want.Spec.Name)
-	if err != nil || other == nil || other.UUID == u.vm.UUID {
+	switch {
+	case err != nil:
 		return err
+	case other != nil && other.UUID != u.vm.UUID:
+		return nameTaken(other)
+	case u.goesDown():
+		_, err = u.variablesToName(ctx) // The guest isn't shut down for a name that it can't get.
 	}
 
-	return nameTaken(other)
+	return err
 }
 
 // completeInterrupted completes a VM that an interrupted Create left behind. It returns an error if the VM of that name

@@ -56,7 +56,7 @@ func (c *diskCreator) assignVolumes(
 
 		switch {
 		case placement.IsFirstBoot(key):
-			o, err = c.assignFirstBoot(ctx, records, d.Spec, key, o)
+			o, err = c.assignFirstBoot(ctx, d.Spec, key, is, o)
 		case recorded && !is.Creating:
 			o, err = c.keepDisk(d.Spec.Name, key, is, o)
 		case handed:
@@ -71,10 +71,7 @@ func (c *diskCreator) assignVolumes(
 		}
 
 		records = withRecord(records, key, o)
-
-		if is.Creating && !placement.IsFirstBoot(key) {
-			retireUnfinished(records, key, is)
-		}
+		retire(records, key, is)
 
 		switch {
 		case placement.IsFirstBoot(key):
@@ -126,9 +123,9 @@ func (c *diskCreator) assignNew(
 	return want, nil
 }
 
-// retireUnfinished keeps the record of a volume that an interrupted run began to create, and that the disk doesn't get
-// now, under another key, so that the volume is removed.
-func retireUnfinished(records map[string]domain.OwnDisk, key string, is domain.OwnDisk) {
+// retire keeps the record of a volume that another one replaces under another key, so that the volume is removed once
+// the VM no longer has it. A volume that an interrupted run began to create may be created again under its name.
+func retire(records map[string]domain.OwnDisk, key string, is domain.OwnDisk) {
 	if now := records[key]; is.Path != "" && (is.Path != now.Path || is.HostUUID != now.HostUUID) {
 		records[key+"."+is.Volume] = is
 	}

@@ -13,14 +13,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // awaitMedia reads the VM again once libvirt has finished what it does for an earlier update that was broken off. If
 // that was to eject a medium, the running VM seems to lack the medium until its guest has refused, and may still read
-// it.
+// it. A VM that is to be off isn't waited for: its process may hang.
 func (u *update) awaitMedia(ctx context.Context) error {
-	if !u.vm.Active || !u.vm.LacksMedium() {
+	if !u.vm.Active || !u.vm.LacksMedium() || u.powerAction() == status.Stop {
 		return nil
 	}
 
@@ -318,7 +319,23 @@ func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk
 		return true, fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
 	}
 
-	return false, nil
+	return false, u.forget(ctx, key)
+}
+
+// forget removes the record of a disk whose volume is gone, at once: without the volume, its pool may be empty, and
+// whether the volume is gone from an empty pool isn't always known.
+func (u *update) forget(ctx context.Context, key string) error {
+	metadata := u.vm.Metadata
+	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
+	delete(metadata.OwnDisks, key)
+
+	if err := u.record(ctx, metadata); err != nil {
+		return err
+	}
+
+	u.manager.log.InfoContext(ctx, "record of a disk removed", "name", u.vm.Name, "host", u.vm.Host, "disk", key)
+
+	return nil
 }
 
 // checkDisks returns an error if a disk can't change its form, or can't be removed, before anything is changed.

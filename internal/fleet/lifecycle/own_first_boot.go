@@ -43,19 +43,15 @@ func placeFirstBoot(spec *domain.Spec, key string, o domain.OwnDisk) {
 	}
 }
 
-// assignFirstBoot returns the record of a volume that a guest reads at its first boot. If another volume replaces the
-// one that the VM has, records keeps that under another key.
+// assignFirstBoot returns the record of a volume that a guest reads at its first boot. is is the record of the one that
+// the VM has.
 func (c *diskCreator) assignFirstBoot(
-	ctx context.Context, records map[string]domain.OwnDisk, vm domain.Spec, key string, want domain.OwnDisk,
+	ctx context.Context, vm domain.Spec, key string, is, want domain.OwnDisk,
 ) (domain.OwnDisk, error) {
-	is := records[key]
-
 	keeps, err := c.keepsFirstBoot(ctx, is, want)
 	if err != nil || keeps {
 		return is, err
 	}
-
-	retireFirstBoot(records, key, is, want)
 
 	return c.assignNew(ctx, vm, key, is, want)
 }
@@ -77,14 +73,6 @@ func (c *diskCreator) keepsFirstBoot(ctx context.Context, is, want domain.OwnDis
 	}
 
 	return err == nil, err
-}
-
-// retireFirstBoot keeps the record of a volume that another one replaces, so that the volume is removed once the VM no
-// longer has it. A volume that an interrupted run began to create is created again under its name.
-func retireFirstBoot(records map[string]domain.OwnDisk, key string, is, want domain.OwnDisk) {
-	if is.Volume != "" && (!is.Creating || is.Pool != want.Pool) {
-		records[key+"."+is.Volume] = is
-	}
 }
 
 // volume returns the volume of a key, with its declared content.

@@ -247,8 +247,12 @@ func (u *update) recordIn(before, definition *domain.Definition) error {
 
 	switch firmware := u.want.Spec.Firmware; {
 	case before.Spec().Firmware.RequiresNVRAMReset(firmware):
-		// If the running firmware used the variables until now, they may fit again.
-		metadata.FreshNVRAM = u.vm.LiveSpec == nil || u.vm.LiveSpec.Firmware.RequiresNVRAMReset(firmware)
+		var running *domain.Firmware
+		if u.vm.LiveSpec != nil {
+			running = &u.vm.LiveSpec.Firmware
+		}
+
+		metadata = metadata.WithFirmware(before.Spec().Firmware, firmware, running)
 	case !definition.Spec().HasNVRAM():
 		metadata.FreshNVRAM = false
 	}

@@ -184,16 +184,7 @@ func (u *update) renameVM(ctx context.Context) error {
 // definition names that file unless a user chose it: each start then takes it from the VM's name, and under another
 // name the guest would begin with new variables, or with those of another VM.
 func (u *update) nameNVRAM(ctx context.Context) error {
-	inspected, err := move.Inspect(ctx, u.vm)
-	if err != nil {
-		return err
-	}
-
-	if !inspected.Mobility.NVRAMUnnamed || inspected.Session || !u.vm.Persistent {
-		return nil
-	}
-
-	file, err := u.findVariables(ctx, inspected.NVRAMFiles())
+	file, err := u.variablesToName(ctx)
 	if err != nil || file == "" {
 		return err
 	}
@@ -218,6 +209,30 @@ func (u *update) nameNVRAM(ctx context.Context) error {
 	}
 
 	return u.refresh(ctx)
+}
+
+// variablesToName returns the file that nameNVRAM writes into the definition of the VM, once it is off; "" for none. It
+// returns an error if that is unknown.
+func (u *update) variablesToName(ctx context.Context) (string, error) {
+	inspected, err := move.Inspect(ctx, u.vm)
+	if err != nil || inspected.Session || !u.vm.Persistent {
+		return "", err
+	}
+
+	if u.vm.Active {
+		off := move.TurnedOff(ctx, u.vm, inspected)
+		if off == nil {
+			return "", nil
+		}
+
+		inspected = *off
+	}
+
+	if !inspected.Mobility.NVRAMUnnamed {
+		return "", nil
+	}
+
+	return u.findVariables(ctx, inspected.NVRAMFiles())
 }
 
 // findVariables returns the one of the files that the host has, "" if it has none: the guest has never started. libvirt

@@ -311,6 +311,7 @@ func (m *move) arrivingXML(before string, devices map[string]domain.Row) (string
 	arrived := m.vm.Metadata
 	// On the target the VM consists of the files of this move.
 	arrived.Copies = inventory.CarriedCopies(arrived.Copies, m.record.SourceUUID, m.record.TargetUUID)
+	arrived.Restarting = m.vm.CarriedRestart()
 
 	if err := definition.SetMetadata(arrived); err != nil {
 		return "", err

@@ -167,7 +167,7 @@ func (ck *Checks) WithTarget(
 		inspected.Unfinished = vm.CopiesOn(a.Info.UUID)
 
 		for _, l := range vm.Metadata.LeftVolumes {
-			if l.HostUUID == a.Info.UUID && l.HostUUID != vm.HostUUID {
+			if l.HostUUID == a.Info.UUID && !vm.Uses(l) {
 				inspected.Unfinished = append(inspected.Unfinished, domain.Copy{Path: l.Path})
 			}
 		}

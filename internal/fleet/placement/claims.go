@@ -264,9 +264,7 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 
 	for _, key := range slices.Sorted(maps.Keys(d.Spec.Disks)) {
 		disk := d.Spec.Disks[key]
-		if file := d.Volumes[key]; strings.HasPrefix(file, "/") {
-			disk.Source = domain.DiskSource{File: file}
-		}
+		disk.Source = d.sourceOf(key)
 
 		known := slices.ContainsFunc(have, func(h domain.DiskUse) bool {
 			return h.Key == key && domain.SameDisk(h.Source, disk.Source, true)
@@ -291,6 +289,15 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 	}
 
 	return uses
+}
+
+// sourceOf returns the source of a declared disk, as far as it is known before the volume is looked up.
+func (d Desired) sourceOf(key string) domain.DiskSource {
+	if file := d.Volumes[key]; strings.HasPrefix(file, "/") {
+		return domain.DiskSource{File: file}
+	}
+
+	return d.Spec.Disks[key].Source
 }
 
 // StartAlone starts a VM that may start if no other VM has its name or disks. Two VMs with the same disk are started

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -33,12 +34,13 @@ func (p *Scheduler) planCreate(
 
 	fit := slices.DeleteFunc(slices.Clone(candidates), func(c candidate) bool { return len(c.problems) > 0 })
 	start := plannedStart{disks: d.newUses(nil)}
+	start.uuid = own
 
 	var on inventory.Reply
 	if len(fit) == 1 {
 		on, start.host = fit[0].Reply, fit[0].Host.Name
 		start.reservation = reservationFor(d.Stamp(), d.memoryOn(fit[0].Host), fit[0].wish.hostUseOn(start.host))
-		start.uuid = own
+		start.uuid = own // The reservation had none.
 	}
 
 	return p.planStart(ctx, on, d.Spec.Name, start)
@@ -49,13 +51,46 @@ func (p *Scheduler) planUpdate(
 	ctx context.Context, on inventory.Reply, vm *inventory.VM, d Desired,
 ) []inventory.Problem {
 	have := vm.Entry.DiskUses()
-	start := plannedStart{disks: slices.Concat(have, d.newUses(have))}
+	start := plannedStart{disks: slices.Concat(d.keptUses(have), d.newUses(have))}
+	start.uuid = vm.UUID
 
 	if pinned := d.Metadata.Host; pinned == "" || p.hosts.Host(pinned) == vm.On {
 		start.host, start.reservation = vm.Host, startReservation(vm)
 	}
 
 	return p.planStart(ctx, on, vm.Name, start)
+}
+
+// keptUses returns the disks that a VM has and that the configuration leaves to it. A disk counts as left to it as long
+// as its source, or the one of its key, is unknown; so does an NVDIMM.
+func (d Desired) keptUses(have []domain.DiskUse) []domain.DiskUse {
+	if d.Spec.Disks == nil || d.Incomplete {
+		return have
+	}
+
+	stays := func(u domain.DiskUse) bool {
+		if u.NVDIMM || d.Handed[u.Key] != "" {
+			return true
+		}
+
+		for key, disk := range d.Spec.Disks {
+			source := d.sourceOf(key)
+			unknown := source.Name() == "" || d.Volumes[key] != "" && !strings.HasPrefix(d.Volumes[key], "/")
+			_, own := d.OwnDisks[key]
+			below := func(b domain.DiskSource) bool { return domain.SameDisk(b, source, true) }
+
+			switch {
+			case domain.SameDisk(source, u.Source, true), slices.ContainsFunc(u.Backing, below):
+				return true
+			case key == u.Key && disk.Device != "cdrom" && (unknown || own):
+				return true
+			}
+		}
+
+		return false
+	}
+
+	return slices.DeleteFunc(slices.Clone(have), func(u domain.DiskUse) bool { return !stays(u) })
 }
 
 // planStart records that the VM of that name will be started. It returns warnings about what it can't have together
@@ -100,7 +135,8 @@ func (cy *Capacity) planStart(
 	return problems
 }
 
-// recordStart records a start, and returns those of the other VMs.
+// recordStart records a start, and returns those of the other VMs. A VM that is renamed or replaced starts only under
+// its new name.
 func (cy *Capacity) recordStart(name string, s plannedStart) (others map[string]plannedStart) {
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
@@ -108,6 +144,10 @@ func (cy *Capacity) recordStart(name string, s plannedStart) (others map[string]
 	if cy.reservations.planned == nil {
 		cy.reservations.planned = make(map[string]plannedStart)
 	}
+
+	maps.DeleteFunc(cy.reservations.planned, func(_ string, o plannedStart) bool {
+		return s.uuid != "" && o.uuid == s.uuid
+	})
 
 	cy.reservations.planned[name] = s
 	others = maps.Clone(cy.reservations.planned)

@@ -83,3 +83,59 @@ func TestPlanStart(t *testing.T) {
 		}
 	}
 }
+
+// TestPlanUpdate_movedDisk: a disk that one plan takes from a VM and gives to another one isn't a disk of both, and a
+// VM that is renamed or replaced isn't two. A disk that both declare is reported.
+func TestPlanUpdate_movedDisk(t *testing.T) {
+	t.Parallel()
+
+	disk := func(file string) domain.Disk { return domain.Disk{Source: domain.DiskSource{File: file}} }
+	declared := func(name string, disks map[string]domain.Disk) Desired {
+		return Desired{Spec: domain.Spec{Name: name, Disks: disks}}
+	}
+	both := map[string]domain.Disk{"root": disk("/root"), "data": disk("/data")}
+
+	for name, test := range map[string]struct {
+		first    Desired
+		own      string
+		reported bool
+	}{
+		"kept":        {first: declared("first", both), reported: true},
+		"undeclared":  {first: declared("first", nil), reported: true},
+		"moved":       {first: declared("first", map[string]domain.Disk{"root": disk("/root")})},
+		"another key": {first: declared("first", map[string]domain.Disk{"other": disk("/data")}), reported: true},
+		"incomplete":  {first: Desired{Incomplete: true, Spec: domain.Spec{Disks: map[string]domain.Disk{}}}, reported: true},
+		"a volume to be found": {
+			first: Desired{
+				Spec:    domain.Spec{Disks: map[string]domain.Disk{"data": {}}},
+				Volumes: map[string]string{"data": "vms/data"},
+			}, reported: true,
+		},
+		"replaced": {first: declared("first", both), own: "first-uuid"},
+	} {
+		p, all, _ := spread()
+		on := all[0]
+		vm := &inventory.VM{
+			On: on.Host, Host: on.Host.Name,
+			Entry: inventory.NewEntry(libvirt.Domain{
+				Name: "first", UUID: "first-uuid", State: libvirt.Shutoff,
+				PersistentXML: `<domain type='qemu'><name>first</name><os><type>hvm</type></os><devices>
+<disk type='file' device='disk'><source file='/root'/><target dev='vda'/><alias name='ua-disk-root'/></disk>
+<disk type='file' device='disk'><source file='/data'/><target dev='vdb'/><alias name='ua-disk-data'/></disk>
+</devices></domain>`,
+			}),
+		}
+		vm.Name, vm.UUID = "first", "first-uuid"
+
+		if problems := p.planUpdate(t.Context(), on, vm, test.first); len(problems) > 0 {
+			t.Errorf("%s: of the first: %+v", name, problems)
+		}
+
+		second := declared("second", map[string]domain.Disk{"data": disk("/data")})
+		problems := p.planCreate(t.Context(), second, test.own, []candidate{{Reply: on}})
+
+		if (len(problems) == 1) != test.reported || len(problems) > 1 {
+			t.Errorf("%s: %+v", name, problems)
+		}
+	}
+}
