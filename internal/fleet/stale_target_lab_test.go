@@ -21,7 +21,7 @@ func TestLab_coldMoveToAStaleDefinition(t *testing.T) {
 
 	l := lab.Open(t)
 	f := labFleet(t, l, t.Name(), nil)
-	vm, nvram := secured(t, f, l, "noagent")
+	vm, nvram := secured(t, f, l)
 
 	if err := f.Host("kvm1").Conn.Migrate(t.Context(), vm.UUID, f.Host("kvm2").Conn, libvirt.Migration{
 		KeepSource: true,

@@ -8,10 +8,21 @@ import (
 	"time"
 )
 
-func TestMigrate_isAborted(t *testing.T) {
+// TestMigrate_endsEarly has migrations end early, one after the other. Each leaves the guest where it is.
+func TestMigrate_endsEarly(t *testing.T) {
 	t.Parallel()
-	l, a, b := sides(t)
+	l, a, _ := sides(t)
 	uuid := writingGuest(t, l, a)
+	for name, ends := range map[string]func(*testing.T, string){
+		"aborted": isAborted, "connection lost": survivesTheLossOfAConnection, "host closed": endsWithItsHost,
+	} {
+		t.Run(name, func(t *testing.T) { ends(t, uuid) })
+	}
+}
+
+func isAborted(t *testing.T, uuid string) {
+	t.Helper()
+	_, a, b := sides(t)
 	_, err := b.Networks(t.Context())
 	must(t, err)
 	streams := b.link.streams()
@@ -71,10 +82,9 @@ func TestMigrate_isAborted(t *testing.T) {
 	eventually(t, "the migrations' connections to be closed", func() bool { return b.link.streams() == streams })
 }
 
-func TestMigrate_survivesTheLossOfAConnection(t *testing.T) {
-	t.Parallel()
-	l, a, b := sides(t)
-	uuid := writingGuest(t, l, a)
+func survivesTheLossOfAConnection(t *testing.T, uuid string) {
+	t.Helper()
+	_, a, b := sides(t)
 	for _, lost := range []side{b, a} {
 		result := begin(t.Context(), uuid, a, b, Migration{Bandwidth: slowly})
 		awaitJob(t, a, uuid, "memory to be copied", copying)
@@ -94,10 +104,9 @@ func TestMigrate_survivesTheLossOfAConnection(t *testing.T) {
 	}
 }
 
-func TestMigrate_endsWithItsHost(t *testing.T) {
-	t.Parallel()
-	l, a, b := sides(t)
-	uuid := writingGuest(t, l, a)
+func endsWithItsHost(t *testing.T, uuid string) {
+	t.Helper()
+	_, a, b := sides(t)
 	for _, stalled := range []bool{false, true} {
 		_, from, to := sides(t)
 		result := begin(t.Context(), uuid, from, to, Migration{Bandwidth: slowly})

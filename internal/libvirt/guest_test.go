@@ -86,7 +86,7 @@ func TestGuest_withoutAnAgentSaysSo(t *testing.T) {
 func TestQMP_asksQEMU(t *testing.T) {
 	t.Parallel()
 	h, l, _ := labHost(t)
-	uuid, _ := startGuest(t, h, l, "")
+	uuid := runningVM(t, h, l, "")
 	answer, err := h.QMP(t.Context(), uuid, "query-status", nil)
 	must(t, err)
 	var status struct{ Running bool }
@@ -108,7 +108,7 @@ func TestMigrationBlockers_areQEMUsOwn(t *testing.T) {
 	h, l, _ := labHost(t)
 	const peer = `<shmem name='virtfleet-lab' role='peer'><model type='ivshmem-plain'/><size unit='M'>1</size></shmem>`
 	for devices, blocker := range map[string]string{"": "", peer: "ivshmem"} {
-		uuid, _ := startGuest(t, h, l, devices)
+		uuid := runningVM(t, h, l, devices)
 		said, err := h.MigrationBlockers(t.Context(), uuid)
 		must(t, err)
 		if len(said) != len(strings.Fields(blocker)) || !strings.Contains(strings.Join(said, " "), blocker) {

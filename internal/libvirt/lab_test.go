@@ -55,6 +55,24 @@ func guestXML(l *lab.Lab, name, words, devices string) string {
 </domain>`, name, l.KernelPath(), l.InitrdPath(), words, lab.ConsoleLog(name), agentChannel, devices)
 }
 
+// defineGuest defines a guest with these words on its kernel command line, until the test ends.
+func defineGuest(t testing.TB, h *Host, l *lab.Lab, words, devices string) (uuid, name string) {
+	t.Helper()
+	name = lab.Name(t)
+	l.RemoveDomain(t, name)
+	uuid, err := h.DefineDomain(t.Context(), guestXML(l, name, words, devices))
+	must(t, err)
+	return uuid, name
+}
+
+// runningVM runs a guest until the test ends, and doesn't wait until it has booted, which is expensive.
+func runningVM(t testing.TB, h *Host, l *lab.Lab, devices string) (uuid string) {
+	t.Helper()
+	uuid, _ = defineGuest(t, h, l, "", devices)
+	must(t, h.StartDomain(t.Context(), uuid))
+	return uuid
+}
+
 // startGuest runs a guest until the test ends, and waits for its agent.
 func startGuest(t testing.TB, h *Host, l *lab.Lab, devices string) (uuid, name string) {
 	t.Helper()
@@ -64,10 +82,7 @@ func startGuest(t testing.TB, h *Host, l *lab.Lab, devices string) (uuid, name s
 // bootGuest runs a guest with these words on its kernel command line until the test ends, and waits for its agent.
 func bootGuest(t testing.TB, h *Host, l *lab.Lab, words, devices string) (uuid, name string) {
 	t.Helper()
-	name = lab.Name(t)
-	l.RemoveDomain(t, name)
-	uuid, err := h.DefineDomain(t.Context(), guestXML(l, name, words, devices))
-	must(t, err)
+	uuid, name = defineGuest(t, h, l, words, devices)
 	events, err := h.Subscribe(t.Context(), uuid)
 	must(t, err)
 	must(t, h.StartDomain(t.Context(), uuid))

@@ -55,7 +55,7 @@ func TestStats_saysWhatVirshSays(t *testing.T) {
 	h, l, machine := labHost(t)
 	ctx := t.Context()
 	one, name := startGuest(t, h, l, `<interface type='network'><source network='default'/></interface>`)
-	two, _ := startGuest(t, h, l, "")
+	two := runningVM(t, h, l, "")
 	offName := lab.Name(t)
 	l.RemoveDomain(t, offName)
 	off, err := h.DefineDomain(ctx, guestXML(l, offName, "", ""))
@@ -99,11 +99,12 @@ func TestStats_saysWhatVirshSays(t *testing.T) {
 }
 
 // TestStats_duringMigration proves that neither end of a migration holds the readers up: asked for everything, libvirt
-// would wait 30 seconds for the target's copy.
+// would wait 30 seconds for the target's copy. Before, the same guest's dirty rate is measured.
 func TestStats_duringMigration(t *testing.T) {
 	t.Parallel()
 	l, a, b := sides(t)
 	uuid := writingGuest(t, l, a)
+	measuresDirtyRate(t, a, uuid)
 	result := begin(t.Context(), uuid, a, b, Migration{Bandwidth: slowly, PostCopy: true})
 	look := func(at side) DomainStats {
 		before := at.Calls()
@@ -136,11 +137,9 @@ func TestStats_duringMigration(t *testing.T) {
 	}
 }
 
-// TestStats_dirtyRate proves that the hypervisor measures what the guest writes, and in no mode that it doesn't have.
-func TestStats_dirtyRate(t *testing.T) {
-	t.Parallel()
-	l, a, _ := sides(t)
-	uuid := writingGuest(t, l, a)
+// measuresDirtyRate proves that the hypervisor measures what the guest writes, and in no mode that it doesn't have.
+func measuresDirtyRate(t *testing.T, a side, uuid string) {
+	t.Helper()
 	want(t, a.StartDirtyRate(t.Context(), uuid, 1, DirtyRateRing), ErrUnsupported)
 	must(t, a.StartDirtyRate(t.Context(), uuid, 1, DirtyRatePageSampling))
 	eventually(t, "the measurement", func() bool {

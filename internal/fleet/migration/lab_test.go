@@ -355,11 +355,13 @@ func TestLab_autoConvergeEndsWhatCannotConverge(t *testing.T) {
 // what becomes of it. It is aborted early; where that is allowed, a stop or post-copy ends it.
 func TestLab_stalls(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "dirty=32")
+	// It writes four times as fast as is copied, as elsewhere. It is all faster, and there is less of it: three
+	// migrations have to last until they stall.
+	b := newBench(t, "dirty=16@16")
 	b.lab.AwaitConsole(t, b.source.Name(), b.machine.Name, lab.GuestWrites)
 	b.stallWindow = time.Second
 	stalling := Options{
-		StallDetector: new(true), Bandwidth: new(uint64(slow)), CompletionTimeoutPerGiB: new(24 * time.Hour),
+		StallDetector: new(true), Bandwidth: new(uint64(2 * slow)), CompletionTimeoutPerGiB: new(24 * time.Hour),
 		ProgressTimeout: new(time.Duration(0)),
 	}
 

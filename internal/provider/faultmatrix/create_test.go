@@ -10,44 +10,50 @@ import (
 // completes it: another one is never created.
 func TestAccFaults_create(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	s.tf.Config(t, s.block()+s.vm(s.from, fmt.Sprintf(
-		"termination_grace_period = \"0s\"\n  timeouts = { create = \"%v\" }", brief)))
-	begun := s.defined(s.from, s.name)
-	unable, creates := []string{"Error: Unable to create virtual machine"}, []string{"Plan: 1 to add"}
-	full := append([]string{"No space left on device"}, unable...)
-	for _, c := range []struck{
-		{
-			fault: "disk full", when: locked(s.from), harm: definitionsFull(s.from), fails: true, sees: full,
-			plan: creates,
-		},
-		{fault: "SSH cut at the source", when: begun, harm: cut(s.from), fails: true, sees: unable, plan: creates},
-		{
-			fault: "libvirtd killed", when: begun, harm: daemonKilled(s.from), fails: true, sees: unable,
-			plan: creates,
-		},
-		{
-			fault: "libvirtd frozen", when: begun, harm: daemonFrozen(s.from), fails: true, sees: unable,
-			plan: creates,
-		},
-		{fault: "link cut", when: begun, harm: linkCut(s.from), fails: true, sees: unable, plan: creates},
-		{
-			fault: "QEMU frozen", when: s.running(s.from), harm: qemuFrozen(s.from, s.name),
-			plan: []string{noChanges},
-		},
-		{
-			fault: "QEMU frozen while it starts", when: s.started(s.from), harm: qemuFrozen(s.from, s.name),
-			sees: []string{"Warning: Unable to complete virtual machine"}, plan: []string{noChanges},
-			// The host may not even say that the VM has begun to start.
-			failed: &struck{sees: unable, plan: creates},
-		},
-	} {
-		c.limit = brief
-		s.play(t, c)
-		s.created(t, c.fault)
-	}
-	s.playFrozen(t, struck{fault: "provider frozen", when: begun, fails: true, sees: unable, plan: creates})
-	s.created(t, "provider frozen")
+	spread(t, 3, func(t *testing.T, turn func() bool) {
+		t.Helper()
+		s := newScene(t)
+		s.tf.Config(t, s.block()+s.vm(s.from, fmt.Sprintf(
+			"termination_grace_period = \"0s\"\n  timeouts = { create = \"%v\" }", brief)))
+		begun := s.defined(s.from, s.name)
+		unable, creates := []string{"Error: Unable to create virtual machine"}, []string{"Plan: 1 to add"}
+		full := append([]string{"No space left on device"}, unable...)
+		for _, c := range []struck{
+			{
+				fault: "disk full", when: locked(s.from), harm: definitionsFull(s.from), fails: true, sees: full,
+				plan: creates,
+			},
+			{fault: "SSH cut at the source", when: begun, harm: cut(s.from), fails: true, sees: unable, plan: creates},
+			{
+				fault: "libvirtd killed", when: begun, harm: daemonKilled(s.from), fails: true, sees: unable,
+				plan: creates,
+			},
+			{
+				fault: "libvirtd frozen", when: begun, harm: daemonFrozen(s.from), fails: true, sees: unable,
+				plan: creates,
+			},
+			{fault: "link cut", when: begun, harm: linkCut(s.from), fails: true, sees: unable, plan: creates},
+			{
+				fault: "QEMU frozen", when: s.running(s.from), harm: qemuFrozen(s.from, s.name),
+				plan: []string{noChanges},
+			},
+			{
+				fault: "QEMU frozen while it starts", when: s.started(s.from), harm: qemuFrozen(s.from, s.name),
+				sees: []string{"Warning: Unable to complete virtual machine"}, plan: []string{noChanges},
+				// The host may not even say that the VM has begun to start.
+				failed: &struck{sees: unable, plan: creates},
+			},
+		} {
+			if c.limit = brief; turn() {
+				s.play(t, c)
+				s.created(t, c.fault)
+			}
+		}
+		if turn() {
+			s.playFrozen(t, struck{fault: "provider frozen", when: begun, fails: true, sees: unable, plan: creates})
+			s.created(t, "provider frozen")
+		}
+	})
 }
 
 // created expects the VM to run, on one host, and destroys it.

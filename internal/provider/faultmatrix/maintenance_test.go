@@ -100,100 +100,120 @@ func (d *drained) gather(t *testing.T) {
 // TestAccFaults_drain: a fault hits a drain when the first VM has left.
 func TestAccFaults_drain(t *testing.T) {
 	t.Parallel()
-	d := newDrained(t)
-	moment := d.oneLeft(d.from)
-	unable := []string{"Error: Unable to begin maintenance"}
-	replaces := []string{"must be replaced", "Plan: 1 to add, 0 to change, 1 to destroy"}
-	hit := func(play func(*testing.T, struck), c struck) {
+	spread(t, 4, func(t *testing.T, turn func() bool) {
 		t.Helper()
-		d.maintain(t, true)
-		play(t, c)
-		d.all(t, c.fault, d.to)
-		d.maintain(t, false)
-		d.tf.Run(t, "apply")
-		d.gather(t)
-	}
-	for _, c := range []struck{
-		{
-			fault: "libvirtd killed", when: moment, harm: daemonKilled(d.from), fails: true, sees: unable,
-			plan: replaces,
-		},
-		{ // The source's libvirtd keeps a process without a guest. A run has to tell it that the guest has left.
-			fault: "libvirtd killed at the handover", when: d.unconfirmed, harm: daemonKilled(d.from), fails: true,
-			sees: unable, plan: append([]string{"Virtual machine is being migrated", "(Migration)"}, replaces...),
-		},
-		{
-			fault: "libvirtd frozen", when: moment, harm: daemonFrozen(d.from), fails: true, sees: unable,
-			plan: replaces,
-		},
-		{fault: "QEMU killed", when: moment, harm: qemuKilled(d.from, d.names...), plan: []string{noChanges}},
-		{
-			fault: "QEMU frozen", when: moment, harm: qemuFrozen(d.from, d.names...), fails: true, sees: unable,
-			plan: replaces,
-		},
-		{fault: "link cut", when: moment, harm: linkCut(d.from), fails: true, sees: unable, plan: replaces},
-	} {
-		hit(d.play, c)
-	}
-	d.limit = ample
-	hit(d.playFrozen, struck{
-		fault: "provider frozen", when: moment, fails: true, sees: unable, plan: []string{"Plan: 1 to add"},
+		d := newDrained(t)
+		moment := d.oneLeft(d.from)
+		unable := []string{"Error: Unable to begin maintenance"}
+		replaces := []string{"must be replaced", "Plan: 1 to add, 0 to change, 1 to destroy"}
+		hit := func(play func(*testing.T, struck), c struck) {
+			t.Helper()
+			if !turn() {
+				return
+			}
+			d.maintain(t, true)
+			play(t, c)
+			d.all(t, c.fault, d.to)
+			d.maintain(t, false)
+			d.tf.Run(t, "apply")
+			d.gather(t)
+		}
+		for _, c := range []struck{
+			// It takes longest.
+			{fault: "link cut", when: moment, harm: linkCut(d.from), fails: true, sees: unable, plan: replaces},
+			{
+				fault: "libvirtd killed", when: moment, harm: daemonKilled(d.from), fails: true, sees: unable,
+				plan: replaces,
+			},
+			{ // The source's libvirtd keeps a process without a guest. A run has to tell it that the guest has left.
+				fault: "libvirtd killed at the handover", when: d.unconfirmed, harm: daemonKilled(d.from), fails: true,
+				sees: unable, plan: append([]string{"Virtual machine is being migrated", "(Migration)"}, replaces...),
+			},
+			{
+				fault: "libvirtd frozen", when: moment, harm: daemonFrozen(d.from), fails: true, sees: unable,
+				plan: replaces,
+			},
+			{fault: "QEMU killed", when: moment, harm: qemuKilled(d.from, d.names...), plan: []string{noChanges}},
+			{
+				fault: "QEMU frozen", when: moment, harm: qemuFrozen(d.from, d.names...), fails: true, sees: unable,
+				plan: replaces,
+			},
+		} {
+			hit(d.play, c)
+		}
+		d.limit = ample
+		hit(d.playFrozen, struck{
+			fault: "provider frozen", when: moment, fails: true, sees: unable, plan: []string{"Plan: 1 to add"},
+		})
 	})
 }
 
 // TestAccFaults_restore: a fault hits the end of a maintenance when the first VM has come back.
 func TestAccFaults_restore(t *testing.T) {
 	t.Parallel()
-	d := newDrained(t)
-	moment := d.oneLeft(d.to)
-	unable, ends := []string{"Error: Unable to end maintenance"}, []string{"Plan: 0 to add, 0 to change, 1 to destroy"}
-	hit := func(play func(*testing.T, struck), c struck) {
+	spread(t, 4, func(t *testing.T, turn func() bool) {
 		t.Helper()
-		d.maintain(t, true)
-		d.tf.Run(t, "apply")
-		d.all(t, "", d.to)
-		d.maintain(t, false)
-		play(t, c)
-		d.all(t, c.fault, d.from)
-	}
-	// The host that can't be reached keeps up to three locks: its record's, that on its room, and a VM's. The next run
-	// takes them over one after the other.
-	d.limit = brief + time.Minute
-	hit(d.play, struck{
-		fault: "SSH cut at the target", when: moment, harm: cut(d.from), fails: true, sees: unable, plan: ends,
+		d := newDrained(t)
+		moment := d.oneLeft(d.to)
+		unable, ends := []string{"Error: Unable to end maintenance"}, []string{"Plan: 0 to add, 0 to change, 1 to destroy"}
+		hit := func(play func(*testing.T, struck), c struck) {
+			t.Helper()
+			if !turn() {
+				return
+			}
+			d.maintain(t, true)
+			d.tf.Run(t, "apply")
+			d.all(t, "", d.to)
+			d.maintain(t, false)
+			play(t, c)
+			d.all(t, c.fault, d.from)
+		}
+		// The host that can't be reached keeps up to three locks: its record's, that on its room, and a VM's. The next run
+		// takes them over one after the other.
+		d.limit = brief + time.Minute
+		hit(d.play, struck{
+			fault: "SSH cut at the target", when: moment, harm: cut(d.from), fails: true, sees: unable, plan: ends,
+		})
+		d.limit = brief
+		for _, c := range []struck{
+			{fault: "libvirtd killed", when: moment, harm: daemonKilled(d.to), fails: true, sees: unable, plan: ends},
+			{fault: "libvirtd frozen", when: moment, harm: daemonFrozen(d.to), fails: true, sees: unable, plan: ends},
+			{fault: "QEMU killed", when: moment, harm: qemuKilled(d.to, d.names...), plan: []string{noChanges}},
+			{
+				fault: "QEMU frozen", when: moment, harm: qemuFrozen(d.to, d.names...), fails: true, sees: unable,
+				plan: ends,
+			},
+			{fault: "link cut", when: moment, harm: linkCut(d.to), fails: true, sees: unable, plan: ends},
+			{fault: "disk full", when: moment, harm: definitionsFull(d.from), fails: true, sees: unable, plan: ends},
+		} {
+			hit(d.play, c)
+		}
+		d.limit = ample
+		hit(d.playKilled, struck{fault: "provider killed", when: moment, plan: ends})
+		hit(d.playFrozen, struck{fault: "provider frozen", when: moment, fails: true, sees: unable, plan: ends})
+		if turn() {
+			d.restoresTwice(t, "second run")
+		}
 	})
-	d.limit = brief
-	for _, c := range []struck{
-		{fault: "libvirtd killed", when: moment, harm: daemonKilled(d.to), fails: true, sees: unable, plan: ends},
-		{fault: "libvirtd frozen", when: moment, harm: daemonFrozen(d.to), fails: true, sees: unable, plan: ends},
-		{fault: "QEMU killed", when: moment, harm: qemuKilled(d.to, d.names...), plan: []string{noChanges}},
-		{
-			fault: "QEMU frozen", when: moment, harm: qemuFrozen(d.to, d.names...), fails: true, sees: unable,
-			plan: ends,
-		},
-		{fault: "link cut", when: moment, harm: linkCut(d.to), fails: true, sees: unable, plan: ends},
-		{fault: "disk full", when: moment, harm: definitionsFull(d.from), fails: true, sees: unable, plan: ends},
-	} {
-		hit(d.play, c)
-	}
-	d.limit = ample
-	hit(d.playKilled, struck{fault: "provider killed", when: moment, plan: ends})
-	hit(d.playFrozen, struck{fault: "provider frozen", when: moment, fails: true, sees: unable, plan: ends})
+}
 
+// restoresTwice ends a maintenance with two runs, the second of which begins when the first VM has come back.
+func (d *drained) restoresTwice(t *testing.T, fault string) {
+	t.Helper()
 	d.maintain(t, true)
 	d.tf.Run(t, "apply")
 	d.maintain(t, false)
 	second := acctest.NewCLI(t)
 	second.Share(t, d.tf)
-	first := d.start(t, struck{fault: "second run", when: moment}, func(*acctest.Running) error { return nil })
+	first := d.start(t, struck{fault: fault, when: d.oneLeft(d.to)}, func(*acctest.Running) error { return nil })
 	second.Run(t, "apply")
 	if said, err := first.Wait(); err != nil {
-		t.Errorf("second run: the first one fails: %v\n%s", err, said)
+		t.Errorf("%s: the first one fails: %v\n%s", fault, err, said)
 	}
-	d.all(t, "second run", d.from)
+	d.all(t, fault, d.from)
 	for _, tf := range []*acctest.CLI{d.tf, second} {
 		if out, empty := tf.Empty(t); !empty {
-			t.Errorf("second run: left to do:\n%s", out)
+			t.Errorf("%s: left to do:\n%s", fault, out)
 		}
 	}
 }

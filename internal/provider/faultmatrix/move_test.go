@@ -14,87 +14,102 @@ import (
 // it.
 func TestAccFaults_preCopy(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	config := func(host *lab.Host, more string) {
-		s.tf.Config(t, s.block()+s.vm(host, fmt.Sprintf(
-			"termination_grace_period = \"0s\"\n  timeouts = { update = \"%v\" }\n%s", brief, more)))
-	}
-	config(s.from, "")
-	s.tf.Run(t, "apply")
-	unable, moves := []string{"Error: Unable to move virtual machine"}, []string{"Plan: 0 to add, 1 to change"}
-	for _, c := range []struct {
-		fault string
-		when  func() func() bool
-		harm  func() harm
-		sees  string
-	}{
-		{"libvirtd frozen", func() func() bool { return s.started(s.to) }, func() harm { return daemonFrozen(s.from) }, ""},
-		// Its libvirtd starts the guest once it continues.
-		{
-			"frozen at the handover", func() func() bool { return s.handedOver(s.from) },
-			func() harm { return daemonFrozen(s.to) }, "as Paused (Migration)",
-		},
-		{"QEMU frozen", func() func() bool { return s.started(s.to) }, func() harm { return qemuFrozen(s.from, s.name) }, ""},
-	} {
-		from, to := s.from, s.to
-		config(to, "migration_options = { bandwidth = \"2Mi\", progress_timeout = \"10s\" }")
-		s.play(t, struck{
-			fault: c.fault, when: c.when(), harm: c.harm(), fails: true, sees: append([]string{c.sees}, unable...), plan: moves,
-		})
-		if here, there := s.state(t, from), s.state(t, to); here != "" || !strings.HasPrefix(there, "running") {
-			t.Errorf("%s: the source has it %q, the target %q", c.fault, here, there)
+	spread(t, 3, func(t *testing.T, turn func() bool) {
+		t.Helper()
+		s := newScene(t)
+		config := func(host *lab.Host, more string) {
+			s.tf.Config(t, s.block()+s.vm(host, fmt.Sprintf(
+				"termination_grace_period = \"0s\"\n  timeouts = { update = \"%v\" }\n%s", brief, more)))
 		}
-		s.from, s.to = to, from
-	}
-	s.tf.Run(t, "destroy")
+		config(s.from, "")
+		s.tf.Run(t, "apply")
+		unable, moves := []string{"Error: Unable to move virtual machine"}, []string{"Plan: 0 to add, 1 to change"}
+		for _, c := range []struct {
+			fault string
+			when  func() func() bool
+			harm  func() harm
+			sees  string
+		}{
+			{"libvirtd frozen", func() func() bool { return s.started(s.to) }, func() harm { return daemonFrozen(s.from) }, ""},
+			// Its libvirtd starts the guest once it continues.
+			{
+				"frozen at the handover", func() func() bool { return s.handedOver(s.from) },
+				func() harm { return daemonFrozen(s.to) }, "as Paused (Migration)",
+			},
+			{
+				"QEMU frozen", func() func() bool { return s.started(s.to) },
+				func() harm { return qemuFrozen(s.from, s.name) }, "",
+			},
+		} {
+			if !turn() {
+				continue
+			}
+			from, to := s.from, s.to
+			config(to, "migration_options = { bandwidth = \"2Mi\", progress_timeout = \"10s\" }")
+			s.play(t, struck{
+				fault: c.fault, when: c.when(), harm: c.harm(), fails: true, sees: append([]string{c.sees}, unable...), plan: moves,
+			})
+			if here, there := s.state(t, from), s.state(t, to); here != "" || !strings.HasPrefix(there, "running") {
+				t.Errorf("%s: the source has it %q, the target %q", c.fault, here, there)
+			}
+			s.from, s.to = to, from
+		}
+		s.tf.Run(t, "destroy")
+	})
 }
 
 // TestAccFaults_coldMove: a fault hits while the disk of a VM that is off is copied. The VM stays off at its source
 // with its disk. The next apply removes what was begun, and moves it.
 func TestAccFaults_coldMove(t *testing.T) {
 	t.Parallel()
-	s := newScene(t)
-	image := s.l.Image(t, s.from.Name, s.name, "raw", 32<<20)
-	s.l.Run(t, s.from.Name, "sh", "-c", "head -c 32M /dev/urandom >"+image)
-	config := func(host *lab.Host) {
-		s.tf.Config(t, s.block()+s.vm(host, fmt.Sprintf("run_strategy = \"Halted\"\n  timeouts = { update = \"3m\" }\n"+
-			"  disks = { root = { volume = %q, format = \"raw\" } }\n  migration_options = { keep_source_disks = false }",
-			image)))
-	}
-	config(s.from)
-	s.tf.Run(t, "apply")
-	content := s.l.Run(t, s.from.Name, "sha256sum", image)
-	unable, moves := []string{"Error: Unable to move virtual machine"}, []string{"Plan: 0 to add, 1 to change"}
-	for _, c := range []struct {
-		fault string
-		play  func(*testing.T, struck)
-		harm  func() harm
-	}{
-		{"SSH cut at the source", s.play, func() harm { return cut(s.from) }},
-		{"SSH cut at the target", s.play, func() harm { return cut(s.to) }},
-		{"libvirtd frozen", s.play, func() harm { return daemonFrozen(s.to) }},
-		{"link cut", s.play, func() harm { return linkCut(s.to) }},
-		{"provider killed", s.playKilled, nil},
-		{"provider frozen", s.playFrozen, nil},
-	} {
-		from, to := s.from, s.to
-		config(to)
-		begun := func() bool {
-			var stat unix.Stat_t
-			return unix.Stat(to.Path(image), &stat) == nil && stat.Blocks > 0
+	spread(t, 3, func(t *testing.T, turn func() bool) {
+		t.Helper()
+		s := newScene(t)
+		image := s.l.Image(t, s.from.Name, s.name, "raw", 32<<20)
+		s.l.Run(t, s.from.Name, "sh", "-c", "head -c 32M /dev/urandom >"+image)
+		config := func(host *lab.Host) {
+			s.tf.Config(t, s.block()+s.vm(host, fmt.Sprintf("run_strategy = \"Halted\"\n  timeouts = { update = \"3m\" }\n"+
+				"  disks = { root = { volume = %q, format = \"raw\" } }\n  migration_options = { keep_source_disks = false }",
+				image)))
 		}
-		hit := struck{fault: c.fault, when: begun, fails: true, sees: unable, plan: moves}
-		if c.harm != nil {
-			hit.harm = c.harm()
+		config(s.from)
+		s.tf.Run(t, "apply")
+		content := s.l.Run(t, s.from.Name, "sha256sum", image)
+		unable, moves := []string{"Error: Unable to move virtual machine"}, []string{"Plan: 0 to add, 1 to change"}
+		for _, c := range []struct {
+			fault string
+			play  func(*testing.T, struck)
+			harm  func() harm
+		}{
+			{"SSH cut at the source", s.play, func() harm { return cut(s.from) }},
+			{"SSH cut at the target", s.play, func() harm { return cut(s.to) }},
+			{"libvirtd frozen", s.play, func() harm { return daemonFrozen(s.to) }},
+			{"link cut", s.play, func() harm { return linkCut(s.to) }},
+			{"provider killed", s.playKilled, nil},
+			{"provider frozen", s.playFrozen, nil},
+		} {
+			if !turn() {
+				continue
+			}
+			from, to := s.from, s.to
+			config(to)
+			begun := func() bool {
+				var stat unix.Stat_t
+				return unix.Stat(to.Path(image), &stat) == nil && stat.Blocks > 0
+			}
+			hit := struck{fault: c.fault, when: begun, fails: true, sees: unable, plan: moves}
+			if c.harm != nil {
+				hit.harm = c.harm()
+			}
+			c.play(t, hit)
+			if here, there := s.state(t, from), s.state(t, to); here != "" || !strings.HasPrefix(there, "shut off") {
+				t.Errorf("%s: the source has it %q, the target %q", c.fault, here, there)
+			}
+			if now := s.l.Run(t, to.Name, "sha256sum", image); now != content {
+				t.Errorf("%s: the disk is %s, it was %s", c.fault, now, content)
+			}
+			s.from, s.to = to, from
 		}
-		c.play(t, hit)
-		if here, there := s.state(t, from), s.state(t, to); here != "" || !strings.HasPrefix(there, "shut off") {
-			t.Errorf("%s: the source has it %q, the target %q", c.fault, here, there)
-		}
-		if now := s.l.Run(t, to.Name, "sha256sum", image); now != content {
-			t.Errorf("%s: the disk is %s, it was %s", c.fault, now, content)
-		}
-		s.from, s.to = to, from
-	}
-	s.tf.Run(t, "destroy")
+		s.tf.Run(t, "destroy")
+	})
 }

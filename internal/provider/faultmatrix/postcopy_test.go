@@ -62,53 +62,85 @@ func (s *slowly) fail(t *testing.T, fault string, h harm) {
 // TestAccFaults_postCopy: a fault hits when the guest runs on the target, and the rest of its memory is at the source.
 func TestAccFaults_postCopy(t *testing.T) {
 	t.Parallel()
-	s := newSlowly(t)
-	s.fail(t, "SSH cut at the source", cut(s.from))
-	s.fail(t, "SSH cut at the target", cut(s.to))
+	spread(t, 2, func(t *testing.T, turn func() bool) {
+		t.Helper()
+		s := newSlowly(t)
+		if turn() {
+			s.fail(t, "SSH cut at the source", cut(s.from))
+		}
+		if turn() {
+			s.fail(t, "SSH cut at the target", cut(s.to))
+		}
+		if turn() {
+			s.movesTwice(t, "second run")
+		}
+		if turn() {
+			s.movesWithoutAgent(t, "agent hung")
+		}
+		s.tf.Run(t, "destroy")
+	})
+}
 
-	s.leave(t, "second run", "5m", func() {
+// movesTwice moves the VM with two runs, the second of which begins while memory is at the source.
+func (s *slowly) movesTwice(t *testing.T, fault string) {
+	t.Helper()
+	s.leave(t, fault, "5m", func() {
 		second := acctest.NewCLI(t)
 		second.Share(t, s.tf)
-		first := s.start(t, struck{fault: "second run", when: s.inPostCopy()}, func(*acctest.Running) error { return nil })
+		first := s.start(t, struck{fault: fault, when: s.inPostCopy()}, func(*acctest.Running) error { return nil })
 		second.Run(t, "apply")
 		if said, err := first.Wait(); err != nil {
-			t.Errorf("second run: the first one fails: %v\n%s", err, said)
+			t.Errorf("%s: the first one fails: %v\n%s", fault, err, said)
 		}
 		for _, tf := range []*acctest.CLI{s.tf, second} {
 			if out, empty := tf.Empty(t); !empty {
-				t.Errorf("second run: left to do:\n%s", out)
+				t.Errorf("%s: left to do:\n%s", fault, out)
 			}
 		}
 	})
+}
 
+// movesWithoutAgent moves the VM once its agent has hung up.
+func (s *slowly) movesWithoutAgent(t *testing.T, fault string) {
+	t.Helper()
 	s.l.HangAgent(t, s.from.Name, s.name)
-	s.leave(t, "agent hung", "5m", func() {
+	s.leave(t, fault, "5m", func() {
 		s.trap.set(s.inPostCopy(), func() {})
 		s.tf.Run(t, "apply")
 		if !s.trap.sprung() {
-			t.Error("agent hung: it was never in post-copy")
+			t.Error(fault + ": it was never in post-copy")
 		}
 		if out, empty := s.tf.Empty(t); !empty {
-			t.Errorf("agent hung: left to do:\n%s", out)
+			t.Errorf("%s: left to do:\n%s", fault, out)
 		}
 	})
-	s.tf.Run(t, "destroy")
 }
 
 // TestAccFaults_postCopyFrozen: something freezes then, or the provider is killed while the hosts keep their
 // connection.
 func TestAccFaults_postCopyFrozen(t *testing.T) {
 	t.Parallel()
-	s := newSlowly(t)
-	s.fail(t, "libvirtd frozen", daemonFrozen(s.from))
-	s.fail(t, "QEMU frozen", qemuFrozen(s.from, s.name))
-	// libvirt notices that its client is gone, and QEMU continues without one.
-	s.leave(t, "provider killed", ample.String(), func() {
-		s.playKilled(t, struck{
-			fault: "provider killed", when: s.inPostCopy(), plan: []string{"Plan: 0 to add, 1 to change"},
-		})
+	spread(t, 2, func(t *testing.T, turn func() bool) {
+		t.Helper()
+		s := newSlowly(t)
+		if turn() {
+			s.fail(t, "libvirtd frozen", daemonFrozen(s.from))
+		}
+		if turn() {
+			s.fail(t, "QEMU frozen", qemuFrozen(s.from, s.name))
+		}
+		// libvirt notices that its client is gone, and QEMU continues without one.
+		if turn() {
+			s.leave(t, "provider killed", ample.String(), func() {
+				s.playKilled(t, struck{
+					fault: "provider killed", when: s.inPostCopy(), plan: []string{"Plan: 0 to add, 1 to change"},
+				})
+			})
+		}
+		// The frozen run fails if its time is over when it continues. Otherwise it finds the VM where it was to be.
+		if turn() {
+			s.hit(t, s.playFrozen, struck{fault: "provider frozen", chance: true})
+		}
+		s.tf.Run(t, "destroy")
 	})
-	// The frozen run fails if its time is over when it continues. Otherwise it finds the VM where it was to be.
-	s.hit(t, s.playFrozen, struck{fault: "provider frozen", chance: true})
-	s.tf.Run(t, "destroy")
 }

@@ -22,7 +22,7 @@ import (
 // that were killed. One after the other they would wait for longer than all other packages together need.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil {
+	if err := flag.Set("test.parallel", "32"); err != nil {
 		panic(err)
 	}
 	acctest.Main(m)
@@ -65,6 +65,30 @@ func newScene(t *testing.T) *scene {
 	l.RemoveDomain(t, s.name)
 	s.trap.watch(t)
 	return s
+}
+
+// spread plays the faults of an operation in n scenes at the same time, because a scene mostly waits. Each scene goes
+// through all of them in the same order. Before each it asks whether that is its turn: whether no other has begun it.
+func spread(t *testing.T, n int, play func(t *testing.T, turn func() bool)) {
+	t.Helper()
+	var mu sync.Mutex
+	begun := 0
+	for i := range n {
+		t.Run(fmt.Sprint("scene", i+1), func(t *testing.T) {
+			t.Parallel()
+			at := 0
+			play(t, func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				at++
+				if at <= begun {
+					return false
+				}
+				begun = at
+				return true
+			})
+		})
+	}
 }
 
 // block is the provider's.
