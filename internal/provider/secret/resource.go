@@ -178,7 +178,7 @@ func (r *secretResource) Read(ctx context.Context, req resource.ReadRequest, res
 	if resp.Diagnostics.HasError() || !r.Asks("read", noun, &resp.Diagnostics) {
 		return
 	}
-	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	hosts := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
 	imported := state.Usage.IsNull()
 	seen, diags := onhosts.Observe(onhosts.Question[libvirt.UserSecret]{
 		Data: r.Data, Noun: state.noun(), Imported: imported, Hosts: state.Hosts, Last: state.HostStates,
@@ -280,7 +280,7 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	defer cancel()
 	c := r.changeTo(&state, nil)
 	c.UUIDs = []string{state.ID.ValueString()}
-	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	known := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
 	copies, silent := r.copiesElsewhere(ctx, known, &state)
 	if opens, ok := opened[state.Usage.ValueString()]; ok {
 		destroyed, confirmed, diags := state.removal(ctx, req.Private)
