@@ -122,7 +122,8 @@ func putKeepingValue(m *model, data []byte, known hostset.Set, states map[string
 				return *values[0].Value, nil
 			}
 			for _, a := range answers {
-				if errors.Is(a.Err, libvirt.ErrUnreachable) && states[a.Host] == onhosts.Present {
+				silent := errors.Is(a.Err, libvirt.ErrUnreachable) || errors.Is(a.Err, libvirt.ErrNoSecretDriver)
+				if silent && states[a.Host] == onhosts.Present {
 					return nil, fmt.Errorf("%w: the value is unknown while host %q doesn't answer. To write the one of the "+
 						"configuration, change value_wo_version", libvirt.ErrOperationInvalid, a.Host)
 				}
