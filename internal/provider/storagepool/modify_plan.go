@@ -52,6 +52,9 @@ func (r *poolResource) ModifyPlan(
 		r.Data.Planned.PlanPool(pool, targets.Names())
 	}
 	if req.State.Raw.IsNull() {
+		if !onhosts.Undecided(plan.Hosts) {
+			r.Data.Planned.PlanPoolHosts(pool.Name, targets.Names(), targets.Names(), nil)
+		}
 		resp.Diagnostics.Append(plan.lacks("source.")...)
 		return
 	}
@@ -69,7 +72,13 @@ func (r *poolResource) ModifyPlan(
 	replaced := !plan.Name.Equal(state.Name) || !plan.Type.Equal(state.Type)
 	if plan.Name.Equal(state.Name) && !onhosts.Undecided(plan.Hosts) {
 		leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
-		r.Data.Planned.PlanPoolLeaving(pool.Name, leaving.Names())
+		var working []string
+		for host, is := range value.StringMap(state.HostStates) {
+			if is == onhosts.Active {
+				working = append(working, host)
+			}
+		}
+		r.Data.Planned.PlanPoolHosts(pool.Name, targets.Names(), targets.Without(working...).Names(), leaving.Names())
 	}
 	if replaced {
 		resp.Diagnostics.Append(r.refuseRemoval(ctx, &state, req.Private)...)
