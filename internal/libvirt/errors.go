@@ -48,8 +48,8 @@ var (
 	ErrUnsafe = errors.New("unsafe migration")
 	// ErrInternal is any other failure that libvirt or the hypervisor reported.
 	ErrInternal = errors.New("operation failed")
-	// ErrNoDriver says that the host's libvirt answered, and has no driver for such objects: the driver isn't installed, or
-	// its own daemon doesn't run.
+	// ErrNoDriver says that the host's libvirt answered, and has no driver for such objects: the driver isn't installed,
+	// or its own daemon doesn't run.
 	ErrNoDriver = fmt.Errorf("%w: libvirt on the host lacks the driver", ErrInternal)
 	// ErrDiskFull says that a file system of the host is full.
 	ErrDiskFull = fmt.Errorf("%w: the host's disk is full", ErrInternal)

@@ -144,8 +144,8 @@ func (m *model) overSSH(
 	return diags
 }
 
-// fileComparer returns ssh.Client.SameFile with an error that is libvirt.ErrUnsupported if the host can't compare all of
-// the files. A host that runs no programs isn't asked again.
+// fileComparer returns ssh.Client.SameFile with an error that is libvirt.ErrUnsupported if the host can't compare all
+// of the files. A host that runs no programs isn't asked again.
 func fileComparer(compare sameFile) sameFile {
 	var refusal atomic.Pointer[error]
 	return func(ctx context.Context, path string, paths ...string) ([]string, error) {

@@ -44,13 +44,13 @@ resource "virtfleet_storage_pool" "other" {
 			t.Errorf("after the apply: %s", out)
 		}
 	}
-	// A pool that is made anew and loses a host: the apply, which plans it as a new one, doesn't know that host.
+	// A pool is replaced and loses a host: the apply, which plans it as a new one, doesn't know that host.
 	c.Config(t, pools(`kvm2", "kvm3`)+source)
 	c.Run(t, "apply")
 	c.Config(t, pools("kvm3")+source)
 	c.Run(t, "apply", "-replace=virtfleet_storage_pool.other")
 	if out, empty := c.Empty(t); !empty {
-		t.Errorf("after the pool was made anew: %s", out)
+		t.Errorf("after the pool was replaced: %s", out)
 	}
 	c.Run(t, "destroy")
 	l.Run(t, "kvm2", "rm", "-f", "/var/lib/libvirt/"+name+"/"+is) // The pool left the host with its content.

@@ -60,9 +60,8 @@ func (p *Planned) PlanPool(pool storage.Pool, hosts []string) {
 	p.planAt(status.StoragePool, pool.Name, pool.Directory(), hosts)
 }
 
-// PlanPoolHosts records how a storage pool's hosts change: to the planned ones, some of which get it, from others that it
-// leaves. A pool that is made anew, perhaps in the place of another one, leaves none: the apply, which plans it as a new
-// one, doesn't know them.
+// PlanPoolHosts records how a storage pool's hosts change: to the planned ones, some of which get it, from others that
+// it leaves. A pool that is replaced leaves none: the apply, which plans it as a new one, doesn't know them.
 func (p *Planned) PlanPoolHosts(name string, planned, arriving, leaving []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPlanned_withPool: a pool that stays as it is adds no host, and one that is made anew takes none away: the apply
+// TestPlanned_withPool: a pool that stays as it is adds no host, and one that is replaced takes none away: the apply
 // knows neither. Another pool of the name isn't affected.
 func TestPlanned_withPool(t *testing.T) {
 	t.Parallel()
@@ -24,6 +24,6 @@ func TestPlanned_withPool(t *testing.T) {
 	p.PlanPoolHosts("vms", both, both, nil)
 	if got := slices.Compact(p.WithPool("vms", slices.Clone(all))); !slices.Contains(got, "kvm3") ||
 		slices.Contains(got, "kvm5") {
-		t.Errorf("with a pool that is made anew: %v", got)
+		t.Errorf("with a pool that is replaced: %v", got)
 	}
 }

@@ -83,8 +83,8 @@ func newData(t *testing.T, fenced map[string]bool) *meta.Data {
 	return &meta.Data{Fleet: f}
 }
 
-// TestAsked: if none of the hosts that have an object has its key any more, all hosts are asked. The object is gone only
-// if one of them could tell, and no warning says that a host has left if the object was found.
+// TestAsked: if none of the hosts that have an object has its key any more, all hosts are asked. The object is gone
+// only if one of them could tell, and no warning says that a host has left if the object was found.
 func TestAsked(t *testing.T) {
 	t.Parallel()
 	type states = map[string]string
