@@ -67,6 +67,7 @@ var (
 	ErrUnreachable   = inventory.ErrUnreachable
 	ErrExists        = inventory.ErrExists
 	ErrUnsupported   = inventory.ErrUnsupported
+	ErrComparesNone  = inventory.ErrComparesNone
 	ErrInvalid       = inventory.ErrInvalid
 	ErrBusy          = inventory.ErrBusy
 	ErrUnconfigured  = inventory.ErrUnconfigured

@@ -48,6 +48,9 @@ var (
 	ErrUnsafe = errors.New("unsafe migration")
 	// ErrInternal is any other failure that libvirt or the hypervisor reported.
 	ErrInternal = errors.New("operation failed")
+	// ErrNoDriver says that the host's libvirt answered, and has no driver for such objects: the driver isn't installed,
+	// or its own daemon doesn't run.
+	ErrNoDriver = fmt.Errorf("%w: libvirt on the host lacks the driver", ErrInternal)
 	// ErrDiskFull says that a file system of the host is full.
 	ErrDiskFull = fmt.Errorf("%w: the host's disk is full", ErrInternal)
 	// ErrNoFile says that a file or directory of the host doesn't exist.
@@ -114,6 +117,8 @@ func (h *Host) wrap(s callSpec, err error, lost bool) error {
 		switch {
 		case lost && breaksConnection[lv.Code]:
 			e.Kind = ErrUnreachable
+		case !lost && lv.Code == golibvirt.ERR_NO_CONNECT:
+			e.Kind = ErrNoDriver
 		case s.agent && lv.Code == golibvirt.ERR_ARGUMENT_UNSUPPORTED:
 			// The guest has no agent configured.
 			e.Kind = ErrAgentUnavailable

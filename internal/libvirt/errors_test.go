@@ -61,6 +61,8 @@ func TestWrap_findsTheKind(t *testing.T) {
 		"disk full, lost":   {changeCall("x"), full(golibvirt.ERR_SYSTEM_ERROR), true, ErrUnreachable},
 		"no file":           {changeCall("x"), noFile, false, ErrNoFile},
 		"stopped for good":  {changeCall("x"), stopped, false, ErrResetRequired},
+		"no driver":         {readCall("x"), failure(golibvirt.ERR_NO_CONNECT), false, ErrNoDriver},
+		"no driver, lost":   {readCall("x"), failure(golibvirt.ERR_NO_CONNECT), true, ErrUnreachable},
 		"internal":          {readCall("x"), failure(golibvirt.ERR_INTERNAL_ERROR), false, ErrInternal},
 		"internal, lost":    {readCall("x"), failure(golibvirt.ERR_INTERNAL_ERROR), true, ErrUnreachable},
 		"system, lost":      {defineCall("x"), failure(golibvirt.ERR_SYSTEM_ERROR), true, ErrUnreachable},
@@ -83,6 +85,9 @@ func TestWrap_findsTheKind(t *testing.T) {
 		err := h.wrap(test.spec, test.err, test.lost)
 		if !errors.Is(err, test.kind) || !errors.Is(err, ErrNotFound) != !errors.Is(test.kind, ErrNotFound) {
 			t.Errorf("%s: got %v, want one that is %q", name, err, test.kind)
+		}
+		if errors.Is(err, ErrUnreachable) != errors.Is(test.kind, ErrUnreachable) {
+			t.Errorf("%s: %v says whether the host answers, and is %q", name, err, test.kind)
 		}
 		if again := h.wrap(readCall("y"), err, true); again.Error() != err.Error() || !errors.Is(again, test.kind) {
 			t.Errorf("%s: wrapped twice it became %v", name, again)

@@ -192,7 +192,8 @@ func onSecret[T any](
 // ErrUnsupported: no other run can reach what runs within our own process.
 func (h *Host) withoutSecrets(err error) error {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || e.Kind != ErrUnsupported || h.target.inProcess { //nolint:errorlint // a kind is one of the Err values
+	if !ok || e.Kind != ErrUnsupported && e.Kind != ErrNoDriver || //nolint:errorlint // a kind is one of the Err values
+		h.target.inProcess {
 		return err
 	}
 	return &Error{

@@ -164,8 +164,23 @@ rm /tmp/NAME.xml`))
 
 	tf.Config(t, acctest.Config(l)+blocks(`hosts = ["kvm1"]`))
 	tf.Run(t, "apply")
+	// They say it also if the objects name their hosts. The other host's objects aren't theirs.
+	created = uuids("kvm1")
+	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{
+		{Name: "renamed", Of: l.Host("kvm1")}, {Of: l.Host("kvm2")},
+	}}.String()+blocks(`hosts = ["renamed"]`))
+	out = tf.Run(t, "apply")
+	if !strings.Contains(out, "0 added, 4 changed, 0 destroyed") || strings.Contains(out, "not configured any more") {
+		t.Errorf("the apply with the host's new key: %s", out)
+	}
+	if is := uuids("kvm1"); is != created {
+		t.Errorf("under its new key in hosts the host has %s, had %s", is, created)
+	}
 	tf.Config(t, acctest.Config(l)+blocks(`hosts = ["kvm1", "kvm2"]`))
 	refuses()
+	if is := definitions(); is != untouched {
+		t.Errorf("kvm2 has %s, want %s", is, untouched)
+	}
 	commands(remove)
 	tf.Run(t, "apply")
 	if is, first := uuids("kvm2"), uuids("kvm1"); is != first || strings.Contains(is, theirs) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/user"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -137,24 +138,38 @@ func (m *model) overSSH(
 			source, ssh.HostKeyInsecure, ssh.HostKeyStrict, ssh.HostKeyAcceptNew))
 	}
 	cfg.Dial, cfg.Close = dialer(client), client.Close
-	cfg.ReadEnd, cfg.Exist, cfg.SameFile = client.ReadEnd, client.Exist, fileComparer(client)
+	cfg.ReadEnd, cfg.Exist, cfg.SameFile = client.ReadEnd, client.Exist, fileComparer(client.SameFile)
 	cfg.SHA256 = client.SHA256
 	cfg.Tunnel = tunnels(settings)
 	return diags
 }
 
-// fileComparer returns a function whose error is libvirt.ErrUnsupported if the host can't compare all of the files.
-func fileComparer(client *ssh.Client) func(ctx context.Context, path string, paths ...string) ([]string, error) {
+// fileComparer returns ssh.Client.SameFile with an error that is libvirt.ErrUnsupported if the host can't compare all
+// of the files. A host that runs no programs isn't asked again.
+func fileComparer(compare sameFile) sameFile {
+	var refusal atomic.Pointer[error]
 	return func(ctx context.Context, path string, paths ...string) ([]string, error) {
-		same, err := client.SameFile(ctx, path, paths...)
-		return same, comparisonError(err)
+		if err := refusal.Load(); err != nil {
+			return nil, *err
+		}
+		same, err := compare(ctx, path, paths...)
+		err = comparisonError(err)
+		if errors.Is(err, fleet.ErrComparesNone) {
+			refusal.Store(&err)
+		}
+		return same, err
 	}
 }
+
+// sameFile returns those of the paths that lead to the file of path.
+type sameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
 
 // comparisonError adds libvirt's kind to an error of ssh.Client.SameFile.
 func comparisonError(err error) error {
 	switch {
-	case errors.Is(err, ssh.ErrProgram), errors.Is(err, ssh.ErrUnseen):
+	case errors.Is(err, ssh.ErrProgram):
+		return &kindError{kind: fleet.ErrComparesNone, err: err}
+	case errors.Is(err, ssh.ErrUnseen):
 		return &kindError{kind: libvirt.ErrUnsupported, err: err}
 	case errors.Is(err, ssh.ErrSessions): // Another time it can.
 		return &kindError{kind: libvirt.ErrBusy, err: err}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ssh"
 )
@@ -61,6 +62,27 @@ func TestComparisonError(t *testing.T) {
 	}
 	if err := comparisonError(ssh.ErrAuth); errors.Is(err, libvirt.ErrUnsupported) || comparisonError(nil) != nil {
 		t.Errorf("another error: %v", err)
+	}
+}
+
+// TestFileComparer: a host that runs no programs is asked once. One whose user doesn't see a file is asked again.
+func TestFileComparer(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[error]int{ssh.ErrProgram: 1, ssh.ErrUnseen: 2, ssh.ErrSessions: 2} {
+		asked, none := 0, want == 1
+		compare := fileComparer(func(context.Context, string, ...string) ([]string, error) {
+			asked++
+			return nil, &ssh.Error{Kind: kind, Err: kind}
+		})
+		for range 2 {
+			if _, err := compare(t.Context(), "/a", "/b"); !errors.Is(err, kind) ||
+				errors.Is(err, fleet.ErrComparesNone) != none {
+				t.Errorf("%v: got %v", kind, err)
+			}
+		}
+		if asked != want {
+			t.Errorf("%v: asked %d times, want %d", kind, asked, want)
+		}
 	}
 }
 

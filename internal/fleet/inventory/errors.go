@@ -19,6 +19,9 @@ var (
 	ErrInvalid     = libvirt.ErrInvalid
 	ErrBusy        = libvirt.ErrBusy
 
+	// ErrComparesNone means that a host compares no files at all, because it runs no programs. It is ErrUnsupported.
+	ErrComparesNone = fmt.Errorf("%w: the host compares no files", ErrUnsupported)
+
 	// ErrUnconfigured means that the VM's last host is no longer configured, so it is unknown whether that host still has
 	// the VM.
 	ErrUnconfigured = errors.New("the VM's last host is not configured")

@@ -3,6 +3,7 @@ package placement
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"path"
 	"slices"
@@ -76,7 +77,12 @@ func (cs *Claims) linkedPaths(
 
 	same, err := h.Config.SameFile(ctx, own, others...)
 	if err != nil {
-		cs.log.WarnContext(ctx, "whether disks are one file is unknown", "name", c.name, "path", own, "error", err)
+		level := slog.LevelWarn
+		if errors.Is(err, inventory.ErrComparesNone) {
+			level = slog.LevelDebug // That is how the host is set up.
+		}
+
+		cs.log.Log(ctx, level, "whether disks are one file is unknown", "name", c.name, "path", own, "error", err)
 	}
 
 	// If the host can't compare all of them, the result has those that it can.

@@ -88,7 +88,7 @@ func Run(ctx context.Context, args []string, version string, open config.Opener,
 	defer stop()
 	s := &scraper{
 		fleet: f, namespace: o.namespace, labels: newLabelChoice(o.labels), limit: o.series, log: log,
-		guests: newGuests(o.guests), background: background, transitions: newTransitions(log), down: map[string]bool{},
+		guests: newGuests(o.guests), background: background, transitions: newTransitions(log), down: map[string]string{},
 	}
 	var following sync.WaitGroup
 	for _, host := range f.AskedHosts() {

@@ -185,6 +185,25 @@ func TestExporter_onTheTestDriver(t *testing.T) {
 	}
 }
 
+// TestLogSilence: a host that doesn't answer is logged once for each reason.
+func TestLogSilence(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	s := &scraper{log: slog.New(slog.NewTextHandler(&log, nil)), down: map[string]string{}}
+	for _, why := range []string{"", "no answer for 1.2s", "no answer for 900ms", "no answer for 3s", "bad key", "", ""} {
+		a := answer{host: "kvm1"}
+		if why != "" {
+			a.err = errors.New(why)
+		}
+		s.logSilence(t.Context(), a)
+	}
+	for said, want := range map[string]int{"no answer for": 1, "bad key": 1, "answers again": 1, "does not answer": 2} {
+		if n := strings.Count(log.String(), said); n != want {
+			t.Errorf("%q is logged %d times, want %d: %s", said, n, want, log.String())
+		}
+	}
+}
+
 // TestExporter_protected proves that the toolkit's file is heeded: TLS, and who may ask.
 func TestExporter_protected(t *testing.T) {
 	t.Parallel()
@@ -272,7 +291,7 @@ func TestHandler_boundsItsScrapes(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	s := &scraper{
 		fleet: f, limit: defaultSeries, log: log, guests: newGuests(0), background: t.Context(),
-		transitions: newTransitions(log), down: map[string]bool{},
+		transitions: newTransitions(log), down: map[string]string{},
 	}
 	handler := newHandler(s, "test", time.Minute)
 

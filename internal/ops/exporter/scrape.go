@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -45,7 +46,7 @@ type scraper struct {
 	transitions *transitions
 
 	mu   sync.Mutex
-	down map[string]bool // hosts that did not answer at the last scrape
+	down map[string]string // hosts that did not answer at the last scrape, and why, without numbers
 }
 
 // labelChoice is the choice of VM labels that become labels of series.
@@ -200,17 +201,26 @@ func (s *scraper) askAll(ctx context.Context) []answer {
 	return answers
 }
 
-// logSilence logs once that a host stopped answering, or that it answers again.
+// number is what may differ between two errors of one cause: a time with its unit, a port.
+var number = regexp.MustCompile(`[0-9.]+[a-zµ]*`)
+
+// logSilence logs once that a host stopped answering and why, that it now is for another reason, or that it answers
+// again.
 func (s *scraper) logSilence(ctx context.Context, a answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch down := a.err != nil; {
-	case down && !s.down[a.host]:
-		s.log.WarnContext(ctx, "host does not answer", "host", a.host, "error", a.err.Error())
-	case !down && s.down[a.host]:
-		s.log.InfoContext(ctx, "host answers again", "host", a.host)
+	before, was := s.down[a.host]
+	if a.err == nil {
+		if delete(s.down, a.host); was {
+			s.log.InfoContext(ctx, "host answers again", "host", a.host)
+		}
+		return
 	}
-	s.down[a.host] = a.err != nil
+	text := a.err.Error()
+	why := number.ReplaceAllString(text, "")
+	if s.down[a.host] = why; !was || why != before {
+		s.log.WarnContext(ctx, "host does not answer", "host", a.host, "error", text)
+	}
 }
 
 // migrationJob is the job of a migration at its source.

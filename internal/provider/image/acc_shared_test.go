@@ -26,13 +26,14 @@ resource "virtfleet_storage_pool" "other" {
   type   = "dir"
   target = { path = "/var/lib/libvirt/%[1]s" }
   shared = true
-  hosts  = [%[2]q]
+  hosts  = ["%[2]s"]
 }
 `, name, other)
 	}
+	source := image(fmt.Sprintf("url = %q", url+"/one"), "depends_on = [virtfleet_storage_pool.other]")
 	c := acctest.NewCLI(t)
 	for _, other := range []string{"kvm2", "kvm3"} {
-		c.Config(t, pools(other)+image(fmt.Sprintf("url = %q", url+"/one"), "depends_on = [virtfleet_storage_pool.other]"))
+		c.Config(t, pools(other)+source)
 		c.Run(t, "apply")
 		for _, host := range []string{"kvm1", other} {
 			if all := volumes(t, l, host, name); len(all) != 1 || all[0] != is {
@@ -42,6 +43,14 @@ resource "virtfleet_storage_pool" "other" {
 		if out, empty := c.Empty(t); !empty {
 			t.Errorf("after the apply: %s", out)
 		}
+	}
+	// A pool is replaced and loses a host: the apply, which plans it as a new one, doesn't know that host.
+	c.Config(t, pools(`kvm2", "kvm3`)+source)
+	c.Run(t, "apply")
+	c.Config(t, pools("kvm3")+source)
+	c.Run(t, "apply", "-replace=virtfleet_storage_pool.other")
+	if out, empty := c.Empty(t); !empty {
+		t.Errorf("after the pool was replaced: %s", out)
 	}
 	c.Run(t, "destroy")
 	l.Run(t, "kvm2", "rm", "-f", "/var/lib/libvirt/"+name+"/"+is) // The pool left the host with its content.

@@ -69,11 +69,10 @@ func (r *imageResource) ModifyPlan(
 		resp.Diagnostics.Append(r.checkRemoval(ctx, known, &state)...)
 	}
 	if hosts.IsNull() {
-		// These are the hosts that had the pool at the last read and keep it, and those where it is planned. Other pools of
-		// that name may be on hosts without being planned.
+		// These are the hosts that had the pool at the last read and keep it, and those that get it. Other pools of that name
+		// may be on hosts without being planned. The apply doesn't plan pools that stay as they are.
 		had := value.Keys(value.StringMap(state.HostStates))
-		planned, _ := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString())
-		targets = targets.Named(append(r.Data.Planned.KeepingPool(state.Pool.ValueString(), had), planned...)...)
+		targets = targets.Named(r.Data.Planned.WithPool(state.Pool.ValueString(), had)...)
 	}
 	set := func(name string, v any) {
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(name), v)...)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
@@ -25,8 +26,10 @@ type Planned struct {
 	changes map[string]map[string]PoolChange
 	// volumes are the ids of volumes and images. replaced are those of existing images in whose place others are made.
 	volumes, replaced map[string]bool
-	// leaving are the hosts from which a storage pool is removed, by its name.
-	leaving map[string][]string
+	// leaving are the hosts from which a storage pool is removed, by its name and the hosts that it is planned on: several
+	// resources may have one name. arriving are the hosts that get a pool, by its name.
+	leaving  map[string]map[string][]string
+	arriving map[string][]string
 	// somewhere are the names of the pools whose hosts aren't known yet.
 	somewhere map[string]bool
 }
@@ -57,21 +60,30 @@ func (p *Planned) PlanPool(pool storage.Pool, hosts []string) {
 	p.planAt(status.StoragePool, pool.Name, pool.Directory(), hosts)
 }
 
-// PlanPoolLeaving records hosts from which a storage pool is removed.
-func (p *Planned) PlanPoolLeaving(name string, hosts []string) {
+// PlanPoolHosts records how a storage pool's hosts change: to the planned ones, some of which get it, from others that
+// it leaves. A pool that is replaced leaves none: the apply, which plans it as a new one, doesn't know them.
+func (p *Planned) PlanPoolHosts(name string, planned, arriving, leaving []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.leaving == nil {
-		p.leaving = map[string][]string{}
+		p.leaving, p.arriving = map[string]map[string][]string{}, map[string][]string{}
 	}
-	p.leaving[name] = append(p.leaving[name], hosts...)
+	if p.leaving[name] == nil {
+		p.leaving[name] = map[string][]string{}
+	}
+	p.leaving[name][strings.Join(planned, " ")] = leaving
+	p.arriving[name] = append(p.arriving[name], arriving...)
 }
 
-// KeepingPool returns those of the hosts that have a storage pool now from which it isn't removed.
-func (p *Planned) KeepingPool(name string, hosts []string) []string {
+// WithPool returns those of the hosts, which have a storage pool now, from which it isn't removed, and those that get
+// it.
+func (p *Planned) WithPool(name string, hosts []string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.DeleteFunc(hosts, func(host string) bool { return slices.Contains(p.leaving[name], host) })
+	for _, leaving := range p.leaving[name] {
+		hosts = slices.DeleteFunc(hosts, func(host string) bool { return slices.Contains(leaving, host) })
+	}
+	return append(hosts, p.arriving[name]...)
 }
 
 // PoolChange is a change of a host's storage pool that leaves the pool's volumes behind.

@@ -28,8 +28,8 @@ func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, re
 	var declared []string
 	_, diags := meta.ReadPrivate(ctx, req.Private, declaredKey, &declared)
 	resp.Diagnostics.Append(diags...)
-	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
+	asked := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
+	answers := hostset.Ask(ctx, asked, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
 		return network.Read(ctx, h, state.Name.ValueString())
 	})
 	answers, diags = onhosts.OwnRecorded(ctx, answers, state.HostStates,

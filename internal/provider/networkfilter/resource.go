@@ -177,9 +177,9 @@ func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, res
 	var digests map[string]string
 	_, diags := meta.ReadPrivate(ctx, req.Private, digestsKey, &digests)
 	resp.Diagnostics.Append(diags...)
-	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	asked := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
 	name := state.Name.ValueString()
-	answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*network.FilterState, error) {
+	answers := hostset.Ask(ctx, asked, func(ctx context.Context, h *libvirt.Host) (*network.FilterState, error) {
 		return network.ReadFilter(ctx, h, name)
 	})
 	answers, diags = onhosts.OwnRecorded(ctx, answers, state.HostStates,
@@ -197,7 +197,7 @@ func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, res
 	if imported { // Until the first apply, all hosts are compared with the first one.
 		state.XML = types.StringValue(o.Found[0].Value.XML)
 		digests = map[string]string{}
-		for _, host := range known.Names() {
+		for _, host := range asked.Names() {
 			digests[host] = o.Found[0].Value.Digest
 		}
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, digestsKey, digests)...)

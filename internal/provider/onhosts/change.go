@@ -191,9 +191,13 @@ func (c Change) Update(
 		return last, true, nil
 	}
 	joining := targets.Without(having(last)...)
+	var uuids []string
+	if len(joining) > 0 {
+		uuids = c.uuids(ctx, last)
+		joining = joining.Without(c.holding(ctx, joining, uuids)...)
+	}
 	failed := c.Put(ctx, targets.Without(joining.Names()...))
 	if len(joining) > 0 {
-		uuids := c.uuids(ctx, last)
 		id, begun, more, unlock := c.join(ctx, joining, append(uuids, uuid.NewString())[0])
 		defer unlock()
 		c.end(ctx, begun, more)
@@ -222,9 +226,9 @@ func (c Change) Update(
 
 // Delete removes the object from every configured host that may have it. hosts and last are those of the state.
 func (c Change) Delete(ctx context.Context, hosts types.Set, last types.Map) diag.Diagnostics {
-	known, _ := Known(c.Data, hosts, last)
-	failed, diags := c.remove(ctx, known, last)
-	c.end(ctx, known.Without(value.Keys(failed)...), nil)
+	asked := Asked(c.Data, hosts, last)
+	failed, diags := c.remove(ctx, asked, last)
+	c.end(ctx, asked.Without(value.Keys(failed)...), nil)
 	return append(diags, c.failureDiagnostics("delete", failed)...)
 }
 

@@ -107,6 +107,22 @@ func Known(data *meta.Data, hosts types.Set, states types.Map) (known hostset.Se
 	return all.Named(append(last, namesIn(hosts)...)...).Present(), unconfigured
 }
 
+// Asked returns the configured hosts that are asked for an object that is known by its UUID: the Known hosts, or all if
+// none of those that have it by states is configured, because they may have other keys now.
+func Asked(data *meta.Data, hosts types.Set, states types.Map) hostset.Set {
+	if renamed(data, states) {
+		return data.Fleet.Connections().Present()
+	}
+	known, _ := Known(data, hosts, states)
+	return known
+}
+
+// renamed reports whether none of the hosts that have a resource by its host_states is configured.
+func renamed(data *meta.Data, states types.Map) bool {
+	had := having(states)
+	return len(had) > 0 && len(data.Fleet.Connections().Named(had...)) == 0
+}
+
 // Observation is what the hosts answered about a resource.
 type Observation[T any] struct {
 	// States are the current host_states.
@@ -162,7 +178,7 @@ type Question[T any] struct {
 	// Hosts and Last are the state's hosts and host_states.
 	Hosts types.Set
 	Last  types.Map
-	// Answers are the answers of the Known hosts.
+	// Answers are the answers of the Known hosts, or of those that Asked returns.
 	Answers []hostset.Answer[T]
 	// State returns the value of host_states for what a host has.
 	State func(T) string
@@ -191,7 +207,9 @@ func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 			o.States[a.Host] = Missing
 		}
 	}
-	if _, unconfigured := Known(q.Data, q.Hosts, q.Last); len(unconfigured) > 0 {
+	_, unconfigured := Known(q.Data, q.Hosts, q.Last)
+	found := renamed(q.Data, q.Last) && len(o.Found) > 0
+	if len(unconfigured) > 0 && !found {
 		diags.AddWarning("Host is not configured any more", fmt.Sprintf("The %s was last seen on %s, which is no longer "+
 			"in the provider's hosts. The next apply removes it from the state, and leaves it on that host.", q.Noun,
 			strings.Join(unconfigured, ", ")))
@@ -205,7 +223,7 @@ func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 // allFenced reports whether no host was asked because all configured hosts that may have the resource are fenced.
 func (q Question[T]) allFenced() bool {
 	all := q.Data.Fleet.Connections()
-	if !q.Hosts.IsNull() {
+	if !q.Hosts.IsNull() && !renamed(q.Data, q.Last) {
 		all = all.Named(append(value.Keys(value.StringMap(q.Last)), namesIn(q.Hosts)...)...)
 	}
 	return len(all) > 0 && len(all.Present()) == 0

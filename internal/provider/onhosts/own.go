@@ -101,6 +101,19 @@ func (c Change) others(ctx context.Context, hosts hostset.Set, last types.Map) (
 	return names
 }
 
+// holding returns those of the hosts that have an object with one of the UUIDs. What a killed run has left isn't one,
+// because it may be unfinished.
+func (c Change) holding(ctx context.Context, hosts hostset.Set, uuids []string) (names []string) {
+	for _, a := range c.ask(ctx, hosts) {
+		h, _ := hosts.Host(a.Host)
+		begun, err := c.creation().Begun(ctx, h.Conn)
+		if err == nil && begun != *a.Value && slices.Contains(uuids, *a.Value) {
+			names = append(names, a.Host)
+		}
+	}
+	return names
+}
+
 // CheckJoining returns an error for each target that gets the object by a plan and has another one of the name: a
 // warning if planned, the attribute hosts, doesn't name the host. last are the host_states in the state.
 func (c Change) CheckJoining(

@@ -133,7 +133,7 @@ func (r *secretResource) checkKept(ctx context.Context, state *model) diag.Diagn
 
 // hostsWith returns the hosts that may have the secret, with those to which a VM has brought it.
 func (r *secretResource) hostsWith(ctx context.Context, state *model) hostset.Set {
-	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	known := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
 	copies, _ := r.copiesElsewhere(ctx, known, state)
 	return slices.Concat(known, copies)
 }

@@ -122,7 +122,8 @@ func putKeepingValue(m *model, data []byte, known hostset.Set, states map[string
 				return *values[0].Value, nil
 			}
 			for _, a := range answers {
-				if errors.Is(a.Err, libvirt.ErrUnreachable) && states[a.Host] == onhosts.Present {
+				silent := errors.Is(a.Err, libvirt.ErrUnreachable) || errors.Is(a.Err, libvirt.ErrNoSecretDriver)
+				if silent && states[a.Host] == onhosts.Present {
 					return nil, fmt.Errorf("%w: the value is unknown while host %q doesn't answer. To write the one of the "+
 						"configuration, change value_wo_version", libvirt.ErrOperationInvalid, a.Host)
 				}
@@ -178,7 +179,7 @@ func (r *secretResource) Read(ctx context.Context, req resource.ReadRequest, res
 	if resp.Diagnostics.HasError() || !r.Asks("read", noun, &resp.Diagnostics) {
 		return
 	}
-	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	hosts := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
 	imported := state.Usage.IsNull()
 	seen, diags := onhosts.Observe(onhosts.Question[libvirt.UserSecret]{
 		Data: r.Data, Noun: state.noun(), Imported: imported, Hosts: state.Hosts, Last: state.HostStates,
@@ -280,7 +281,7 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	defer cancel()
 	c := r.changeTo(&state, nil)
 	c.UUIDs = []string{state.ID.ValueString()}
-	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	known := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
 	copies, silent := r.copiesElsewhere(ctx, known, &state)
 	if opens, ok := opened[state.Usage.ValueString()]; ok {
 		destroyed, confirmed, diags := state.removal(ctx, req.Private)

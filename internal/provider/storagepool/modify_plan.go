@@ -52,6 +52,7 @@ func (r *poolResource) ModifyPlan(
 		r.Data.Planned.PlanPool(pool, targets.Names())
 	}
 	if req.State.Raw.IsNull() {
+		r.planHosts(&plan, types.MapNull(types.StringType), targets)
 		resp.Diagnostics.Append(plan.lacks("source.")...)
 		return
 	}
@@ -67,9 +68,8 @@ func (r *poolResource) ModifyPlan(
 		r.planChanges(ctx, pool, &state)
 	}
 	replaced := !plan.Name.Equal(state.Name) || !plan.Type.Equal(state.Type)
-	if plan.Name.Equal(state.Name) && !onhosts.Undecided(plan.Hosts) {
-		leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
-		r.Data.Planned.PlanPoolLeaving(pool.Name, leaving.Names())
+	if plan.Name.Equal(state.Name) {
+		r.planHosts(&plan, state.HostStates, targets)
 	}
 	if replaced {
 		resp.Diagnostics.Append(r.refuseRemoval(ctx, &state, req.Private)...)
@@ -98,6 +98,23 @@ func (r *poolResource) ModifyPlan(
 			"changes in place, for which the pool is stopped and started. %s %s",
 			noun, plan.Name.ValueString(), volumes, effect))
 	}
+}
+
+// planHosts records which hosts get the pool and which it leaves. last are the host_states in the state, null for a new
+// pool.
+func (r *poolResource) planHosts(plan *model, last types.Map, targets hostset.Set) {
+	if onhosts.Undecided(plan.Hosts) {
+		return
+	}
+	var working []string
+	for host, is := range value.StringMap(last) {
+		if is == onhosts.Active {
+			working = append(working, host)
+		}
+	}
+	leaving := onhosts.Leaving(r.Data, last, targets)
+	r.Data.Planned.PlanPoolHosts(
+		plan.Name.ValueString(), targets.Names(), targets.Without(working...).Names(), leaving.Names())
 }
 
 // refuseRemoval returns an error if the pool is to be removed together with storage that can't be removed, or that

@@ -155,7 +155,7 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 	if resp.Diagnostics.HasError() || !r.Asks("read", noun, &resp.Diagnostics) {
 		return
 	}
-	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	hosts := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
 	origin, diags := originOf(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
 	answers := onhosts.Own(storage.PoolOn(ctx, hosts, state.Name.ValueString()), state.HostStates, uuidOf, origin.UUIDs...)
