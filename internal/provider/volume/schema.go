@@ -54,9 +54,9 @@ type encryptionModel struct {
 
 const volumeDescription = "Manages a storage volume that outlives VMs. **Destroying or replacing the resource " +
 	"deletes the volume with its data.**\n\n**Changes:** A larger `size` grows the volume, even while a VM runs; a " +
-	"smaller one fails the plan. Another `host` is an error, and so are other `permissions` than the file has. A change " +
-	"of any other attribute deletes the data and creates the volume again. The plan then lists what uses the volume, " +
-	"except with `-replace`. A volume that a VM's definition uses or that another volume is based on is never deleted: the apply " +
+	"smaller one fails the plan. So do another `host` and other `permissions` than the file has. A change of any other " +
+	"attribute deletes the data and creates a new volume. The plan lists what uses it, except with " +
+	"`-replace`. A volume that a VM's definition uses or that another volume is based on is never deleted: the apply " +
 	"fails.\n\n**Import:** After an import, the first value of `image`, `clone`, `copy_of`, " +
 	"`preallocation`, `permissions` or `encryption` describes the volume: nothing is created. If the volume isn't " +
 	"like that, the plan fails.\n\nThe provider finds the volume by pool and name, on its last host first, then on the " +
