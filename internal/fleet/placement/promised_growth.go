@@ -11,7 +11,7 @@ import (
 // Without storage_overprovisioning_factor, thin disks may grow to more than their pool has. A new VM still goes rather
 // to a host whose pools have all of that.
 
-// poolPromise is the size of a storage pool, and what its volumes and the new disks of the VM may grow to, all together.
+// poolPromise is the size of a storage pool, and what its volumes and the VM's new disks may grow to, all together.
 type poolPromise struct{ capacity, growth uint64 }
 
 // newGrowth returns what the VM's new disks may grow to on the host, by storage pool.

@@ -111,8 +111,8 @@ func (r *volumeResource) checkPermissions(
 		return diags
 	}
 	f.Happened = "libvirt sets permissions only when it creates a volume, and a new volume would lack the data of this one"
-	f.Remedy = fmt.Sprintf("Shut down the VM that uses it: while it runs, the file belongs to QEMU's user. Then run %s as "+
-		"root on host %q and apply: the plan then changes only the state, and the next one is empty.",
+	f.Remedy = fmt.Sprintf("Shut down the VM that uses it: while it runs, the file belongs to QEMU's user. Then run %s "+
+		"as root on host %q and apply: the plan then changes only the state, and the next one is empty.",
 		strings.Join(commands, " and "), host)
 	diags.Append(f.AttributeError(path.Root("permissions")))
 	return diags
