@@ -28,10 +28,12 @@ variable "ceph_key" {
   ephemeral   = true
 }
 
-# The key, on every host. A new value_wo_version writes it again.
+# The key, on every host. A new value_wo_version writes it again. private = false: if a host lacks the key, the move of a VM there
+# copies it from another host. libvirt reveals the value of a private secret to no client, so such a move would fail the plan.
 resource "virtfleet_secret" "ceph" {
   usage            = "ceph"
   usage_id         = "client.libvirt"
+  private          = false
   value_base64_wo  = var.ceph_key
   value_wo_version = "1"
 }

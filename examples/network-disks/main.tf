@@ -35,10 +35,13 @@ variable "web_password" {
   ephemeral   = true
 }
 
-# The passwords, on every host. A new value_wo_version writes them again.
+# The passwords, on every host. A new value_wo_version writes them again. private = false: if a host lacks a password, the move of
+# a VM there copies it from another host. libvirt reveals the value of a private secret to no client, so such a move would fail the
+# plan.
 resource "virtfleet_secret" "chap" {
   usage            = "iscsi"
   usage_id         = "san.example.net"
+  private          = false
   value_wo         = var.chap_password
   value_wo_version = "1"
 }
@@ -47,6 +50,7 @@ resource "virtfleet_secret" "chap" {
 resource "virtfleet_secret" "web" {
   usage            = "iscsi"
   usage_id         = "media.example.net"
+  private          = false
   value_wo         = var.web_password
   value_wo_version = "1"
 }

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strconv"
 
@@ -92,26 +93,6 @@ var copyName = regexp.MustCompile(`^.+-[0-9a-f]{12}$`)
 
 // IsCopyName reports whether a volume has a name that Volume returns.
 func IsCopyName(volume string) bool { return copyName.MatchString(volume) }
-
-// createCopy creates the temporary file of a copy. Where the system can, its name is removed at once, so that a killed
-// process leaves no file.
-func (i *Image) createCopy() (err error) {
-	if i.file, err = os.CreateTemp("", "virtfleet-image-"); err != nil {
-		return err
-	}
-	// Windows doesn't remove the name of an open file.
-	i.named = os.Remove(i.file.Name()) != nil
-	return nil
-}
-
-// Close removes the fetched file.
-func (i *Image) Close() error {
-	err := i.file.Close()
-	if i.named {
-		err = errors.Join(err, os.Remove(i.file.Name()))
-	}
-	return err
-}
 
 // unchanged returns an error if a file that is read in place may no longer have the content of the checksum.
 func (i *Image) unchanged() error {
@@ -326,7 +307,7 @@ func (i *Image) keep(data []byte) error {
 		return nil
 	}
 	_, err := i.file.WriteAt(data, int64(i.Bytes)) //nolint:gosec // Files are smaller.
-	return err
+	return explainTemporary(filepath.Dir(i.file.Name()), err)
 }
 
 // end records the size of a raw image, and sets the length of a copy, which may end in a hole.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -121,5 +122,21 @@ func TestMakeCopy_thick(t *testing.T) {
 		if err := s.makeCopy(t.Context(), h.Conn, ref, image); errors.Is(err, ErrNoSpace) != thick {
 			t.Errorf("%s: a second image: %v", pool, err)
 		}
+	}
+}
+
+// TestImage_write_full: if the directory of the temporary file is full, the error says how to choose another one.
+func TestImage_write_full(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := Image{file: full}
+	t.Cleanup(func() { _ = image.Close() })
+	err = image.write(t.Context(), strings.NewReader("content"), nil)
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), `directory "/dev" on this computer`) ||
+		!strings.Contains(err.Error(), "TMPDIR") {
+		t.Errorf("writing to a full filesystem: %v", err)
 	}
 }

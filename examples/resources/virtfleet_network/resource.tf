@@ -1,7 +1,7 @@
-# A network on each host, with addresses, names and NAT.
+# A network on each host, with addresses, names and NAT: the VMs reach other networks from these two addresses of the host.
 resource "virtfleet_network" "lan" {
   name    = "lan"
-  forward = { mode = "nat" }
+  forward = { mode = "nat", nat = { start = "192.0.2.10", end = "192.0.2.11", port_start = 20000, port_end = 60000 } }
   domain  = { name = "lan.example.net", local_only = true }
   dns     = { hosts = [{ ip = "192.168.10.1", names = ["gateway"] }] }
 
@@ -42,11 +42,14 @@ resource "virtfleet_virtual_machine" "firewall" {
   }
 }
 
-# Routed addresses, IPv4 and IPv6, with names, a route into the network, and a line for dnsmasq.
+# Routed addresses, IPv4 and IPv6, with names, a route into the network, and a line for dnsmasq. If a change requires a restart of
+# the network, the apply restarts it, which disconnects its VMs until they are shut down and started again.
 resource "virtfleet_network" "routed" {
-  name    = "routed"
-  forward = { mode = "route", devices = ["eth0"] }
-  domain  = { name = "vms.example.net" }
+  name          = "routed"
+  update_policy = "Restart"
+  mtu           = 1400
+  forward       = { mode = "route", devices = ["eth0"] }
+  domain        = { name = "vms.example.net" }
 
   dns = {
     forwarders = [{ address = "192.0.2.53", domain = "corp.example.net" }]
@@ -59,7 +62,7 @@ resource "virtfleet_network" "routed" {
     { address = "2001:db8:7::1/64", dhcp = { ranges = [{ start = "2001:db8:7::100", end = "2001:db8:7::1ff" }] } },
   ]
 
-  routes          = [{ destination = "203.0.113.0/24", gateway = "198.51.100.2" }]
+  routes          = [{ destination = "203.0.113.0/24", gateway = "198.51.100.2", metric = 100 }]
   dnsmasq_options = ["dhcp-option=option:ntp-server,198.51.100.1"]
 }
 

@@ -1,8 +1,10 @@
-# A directory on every host, including hosts that are added later.
+# A directory on every host, including hosts that are added later. To make files that were put there by hand volumes, change
+# a value of refresh_triggers.
 resource "virtfleet_storage_pool" "vms" {
-  name   = "vms"
-  type   = "dir"
-  target = { path = "/srv/vms" }
+  name             = "vms"
+  type             = "dir"
+  target           = { path = "/srv/vms" }
+  refresh_triggers = { copied = "2026-11-20" }
 }
 
 # A filesystem on a partition, which libvirt mounts. The apply formats it; it isn't formatted again.

@@ -25,10 +25,13 @@ type candidate struct {
 	resting  uint64              // bytes that VMs that are off would need there
 	crowded  bool                // the host has VMs that this one avoids if possible
 	disputed int                 // CPUs that this VM and VMs there are pinned to
+
+	growth       map[string]uint64      // what the VM's new disks may grow to, by storage pool
+	promises     map[string]poolPromise // by storage pool of the VM's new disks; nil if there is no choice
+	overpromised bool                   // what the volumes of such a pool may grow to exceeds the pool
 }
 
-// candidates checks every host for a new VM. It returns the hosts that fit first, those with more free memory before
-// the others, then by name.
+// candidates checks every host for a new VM. It returns the hosts that fit first, in the order of sortCandidates.
 func (p *Scheduler) candidates(ctx context.Context, d Desired) ([]candidate, error) {
 	answers, err := p.hosts.Snapshot(ctx)
 	if err != nil {
@@ -43,6 +46,11 @@ func (p *Scheduler) candidates(ctx context.Context, d Desired) ([]candidate, err
 	}
 
 	wg.Wait()
+
+	if d.Metadata.Host == "" {
+		p.judgePromises(ctx, all, d)
+	}
+
 	sortCandidates(all)
 
 	return all, nil
@@ -147,6 +155,7 @@ func (c *candidate) weigh(p *Scheduler, d Desired) {
 	c.free = p.free(c.Reply, d.Replaces)
 	c.resting = c.ShutoffMemory(d.Replaces) + p.expectedMemory(c.Host, d.Spec.Name)
 	c.disputed = p.disputedCPUs(c.Reply, d)
+	c.overpromised = p.exceedsPromises(c, d.Spec.Name)
 
 	if away := d.Placement.AntiAffinity; away != nil {
 		me := evacuation.Neighbour{Name: d.Spec.Name, Avoids: away.Labels}

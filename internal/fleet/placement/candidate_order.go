@@ -13,6 +13,7 @@ func sortCandidates(all []candidate) {
 			cmp.Compare(len(a.doubts), len(b.doubts)),
 			compareBool(a.crowded, b.crowded),
 			cmp.Compare(a.disputed, b.disputed),
+			compareBool(a.overpromised, b.overpromised),
 			// VMs that are off are likely to run one day: what would be left then counts, even if it is negative.
 			-cmp.Compare(int64(a.free)-int64(a.resting), int64(b.free)-int64(b.resting)), //nolint:gosec // below 8 EiB
 			-cmp.Compare(a.free, b.free),

@@ -86,19 +86,27 @@ func TestPendingDemand(t *testing.T) {
 	}
 }
 
-// testScheduler is a scheduler of one host, of libvirt's test driver, whose pools may grow to twice their size.
-func testScheduler(t *testing.T) (*Scheduler, *inventory.Host) {
+// testNode returns the file of a host of libvirt's test driver with a storage pool. All of the process share
+// test:///default.
+func testNode(t *testing.T) string {
 	t.Helper()
 
-	file := filepath.Join(t.TempDir(), "node.xml") // all of the process share test:///default
+	file := filepath.Join(t.TempDir(), "node.xml")
 	node := "<node><pool type='dir'><name>default-pool</name><target><path>/default-pool</path></target></pool></node>"
 
 	if err := os.WriteFile(file, []byte(node), 0o600); err != nil {
 		t.Fatal(err)
 	}
 
+	return file
+}
+
+// testScheduler is a scheduler of one host, of libvirt's test driver, whose pools may grow to twice their size.
+func testScheduler(t *testing.T) (*Scheduler, *inventory.Host) {
+	t.Helper()
+
 	inv, err := inventory.New(map[string]inventory.HostConfig{
-		"h": {URI: "test://" + file, StorageOverprovisioningFactor: 2},
+		"h": {URI: "test://" + testNode(t), StorageOverprovisioningFactor: 2},
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -159,7 +159,9 @@ func (p *Scheduler) pick(candidates []candidate, d Desired, tried map[string]boo
 	sortCandidates(fit)
 
 	h := fit[0].Host
-	p.noteChoice(h, d.Spec.Name, reservationFor(d.Stamp(), d.memoryOn(h), domain.HostUse{}))
+	r := reservationFor(d.Stamp(), d.memoryOn(h), domain.HostUse{})
+	r.growth = fit[0].growth
+	p.noteChoice(h, d.Spec.Name, r)
 
 	return &candidates[slices.IndexFunc(candidates, func(c candidate) bool { return c.Host == h })]
 }
@@ -199,7 +201,7 @@ func (p *Scheduler) reserve(ctx context.Context, h *inventory.Host, d Desired) (
 		}
 
 		r := reservationFor(d.Stamp(), d.memoryOn(h), c.wish.hostUse())
-		r.defined, r.pools = c.wish.Spec.HostUse(), d.poolDemands(ctx, h)
+		r.defined, r.pools, r.growth = c.wish.Spec.HostUse(), d.poolDemands(ctx, h), d.newGrowth(ctx, h)
 
 		refused, err := p.addReservation(ctx, h, d.Spec.Name, r)
 

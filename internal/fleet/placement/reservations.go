@@ -49,6 +49,8 @@ type reservation struct {
 	defined domain.HostUse
 	// pools is what the VM's new disks need, by storage pool.
 	pools map[string]storage.Demand
+	// growth is what the VM's new disks may grow to, by storage pool. It counts only in the choice of the best host.
+	growth map[string]uint64
 }
 
 // reservationFor returns the reservation for a VM with that metadata.

@@ -116,9 +116,16 @@ resource "virtfleet_storage_pool" "this" {
 		},
 		Steps: []resource.TestStep{
 			{
-				Config:            pool(at, `hosts = ["kvm1"]`),
+				Config: strings.Replace(pool(at, `hosts = ["kvm1"]`), "path = ",
+					`permissions = { mode = "0731", owner = "1234", group = "4321" }, path = `, 1),
 				ConfigStateChecks: states(map[string]knownvalue.Check{"kvm1": active}),
-				Check:             has(t, l, name, "<path>"+at+"</path>", first),
+				Check: resource.ComposeTestCheckFunc(has(t, l, name, "<path>"+at+"</path>", first),
+					func(*terraform.State) error {
+						if is := strings.TrimSpace(l.Run(t, first.Name, "stat", "-c", "%a %u %g", at)); is != "731 1234 4321" {
+							return fmt.Errorf("the directory has mode, owner and group %s", is)
+						}
+						return nil
+					}),
 			},
 			// Another one of that name isn't taken over.
 			{
@@ -364,33 +371,33 @@ resource "virtfleet_storage_pool" "this" {
 }
 
 // TestAccStoragePool_refresh: libvirt knows what it has read of a pool. A plan doesn't make it read the pool again, so
-// a file that was put there by hand is no volume at first. It is one after an apply that changes the pool.
+// a file that was put there by hand is no volume at first. It is one after an apply that changes refresh_triggers.
 func TestAccStoragePool_refresh(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	at := "/var/lib/libvirt/" + name
 	c := acctest.NewCLI(t)
-	config := func(autostart bool) string {
+	config := func(files int) string {
 		return acctest.OneHost(l) + fmt.Sprintf("resource \"virtfleet_storage_pool\" \"this\" {\n  name = %q\n"+
-			"  type = \"dir\"\n  target = { path = %q }\n  autostart = %v\n}\n", name, at, autostart)
+			"  type = \"dir\"\n  target = { path = %q }\n  refresh_triggers = { files = %d }\n}\n", name, at, files)
 	}
 	volume := fmt.Sprintf("resource \"virtfleet_volume\" \"this\" {\n  name = \"byhand\"\n"+
 		"  pool = virtfleet_storage_pool.this.name\n"+
 		"  size = \"1Mi\"\n  format = \"raw\"\n}\nimport {\n  to = virtfleet_volume.this\n  id = \"%[1]s/byhand\"\n}\n", name)
-	c.Config(t, config(true))
+	c.Config(t, config(0))
 	c.Run(t, "apply")
 	l.Run(t, "kvm1", "truncate", "-s", "1M", at+"/byhand")
 	if out, empty := c.Empty(t); !empty {
 		t.Error(out)
 	}
-	c.Config(t, config(true)+volume)
+	c.Config(t, config(0)+volume)
 	if out := c.Fail(t, "plan"); !strings.Contains(out, "no configured host has the volume") {
 		t.Error(out)
 	}
-	c.Config(t, config(false))
+	c.Config(t, config(1))
 	c.Run(t, "apply")
-	c.Config(t, config(false)+volume)
+	c.Config(t, config(1)+volume)
 	if out := c.Run(t, "apply"); !strings.Contains(out, "1 imported, 0 added, 0 changed, 0 destroyed") {
 		t.Error(out)
 	}

@@ -14,18 +14,19 @@ import (
 
 // model is the resource in Terraform.
 type model struct {
-	ID         types.String   `tfsdk:"id"`
-	Name       types.String   `tfsdk:"name"`
-	Type       types.String   `tfsdk:"type"`
-	Target     types.Object   `tfsdk:"target"`
-	Source     types.Object   `tfsdk:"source"`
-	Hosts      types.Set      `tfsdk:"hosts"`
-	Shared     types.Bool     `tfsdk:"shared"`
-	Autostart  types.Bool     `tfsdk:"autostart"`
-	Build      types.Bool     `tfsdk:"build"`
-	OnDestroy  types.String   `tfsdk:"on_destroy"`
-	HostStates types.Map      `tfsdk:"host_states"`
-	Timeouts   timeouts.Value `tfsdk:"timeouts"`
+	ID              types.String   `tfsdk:"id"`
+	Name            types.String   `tfsdk:"name"`
+	Type            types.String   `tfsdk:"type"`
+	Target          types.Object   `tfsdk:"target"`
+	Source          types.Object   `tfsdk:"source"`
+	Hosts           types.Set      `tfsdk:"hosts"`
+	Shared          types.Bool     `tfsdk:"shared"`
+	Autostart       types.Bool     `tfsdk:"autostart"`
+	Build           types.Bool     `tfsdk:"build"`
+	OnDestroy       types.String   `tfsdk:"on_destroy"`
+	HostStates      types.Map      `tfsdk:"host_states"`
+	RefreshTriggers types.Map      `tfsdk:"refresh_triggers"`
+	Timeouts        timeouts.Value `tfsdk:"timeouts"`
 }
 
 type targetModel struct {

@@ -245,6 +245,7 @@ func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, r
 		return
 	}
 	settings := plan.settings(false)
+	settings.Reads = !plan.RefreshTriggers.Equal(state.RefreshTriggers)
 	if len(origin.UUIDs) > 0 {
 		settings.NewUUID = origin.UUIDs[0] // A host that lacks the pool gets one that is recognized as the resource's.
 	}
@@ -257,6 +258,8 @@ func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	resp.Diagnostics.Append(diags...)
 	if complete {
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, originKey, origin.Applied(pool))...)
+	} else {
+		plan.RefreshTriggers = state.RefreshTriggers // The next plan has the hosts read the pool.
 	}
 	plan.HostStates = states
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)

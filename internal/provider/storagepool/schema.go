@@ -37,8 +37,8 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 			"If a pool isn't active, the next apply starts it. Until then, its `virtfleet_volume` resources stay in the " +
 			"state.\n\n" +
 			"libvirt lists the volumes of a pool as of its last refresh. It refreshes the pool when it is started, when " +
-			"an apply creates or changes it or a volume in it, and for `virsh pool-refresh`. A plan " +
-			"doesn't refresh it. A file that is put there by hand becomes a volume at the next refresh.",
+			"an apply creates or changes it or a volume in it, and for `virsh pool-refresh`; a plan doesn't. A file that is " +
+			"put there by hand becomes a volume then: change `refresh_triggers`.",
 		Attributes: map[string]schema.Attribute{
 			"id":   value.StableString("Same as `name`."),
 			"name": replacedString("Name of the pool, unique on each host. A change replaces the pool."),
@@ -66,6 +66,11 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 					"volume group or ZFS pool. Existing storage is never overwritten; the apply fails instead. Default: `true` for " +
 					"`dir` and `netfs`, otherwise `false`.",
 				Optional: true,
+			},
+			"refresh_triggers": schema.MapAttribute{
+				Optional: true, ElementType: types.StringType,
+				MarkdownDescription: "Any values. After a change, the apply has each host in `hosts` read the pool again, so " +
+					"that files that were put there or removed by hand are volumes or gone.",
 			},
 			"on_destroy": schema.StringAttribute{
 				MarkdownDescription: "What a destroy does with the data. `keep`: it stays. `delete` removes the volume group of " +

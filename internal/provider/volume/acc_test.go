@@ -682,11 +682,17 @@ resource "virtfleet_secret" "luks" {
 		}
 	}
 	size := func(n int) string { return fmt.Sprintf("<capacity unit='bytes'>%d</capacity>", n<<20) }
+	rebase := func(onto string) {
+		l.Run(t, "kvm1", "qemu-img", "rebase", "-u", "-f", "qcow2", "-F", "qcow2", "-b", "/var/lib/libvirt/"+name+"/"+onto,
+			"/var/lib/libvirt/"+name+"/overlay")
+		l.Virsh(t, "kvm1", "pool-refresh", name)
+	}
+	overlayStays := acctest.Action("virtfleet_volume.overlay", plancheck.ResourceActionNoop)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy: func(*terraform.State) error {
 			at := "/var/lib/libvirt/" + name
-			l.Run(t, "kvm1", "rm", at+"/base")
+			l.Run(t, "kvm1", "rm", at+"/base", at+"/second")
 			l.Run(t, "kvm1", "rmdir", at)
 			if secrets := l.Virsh(t, "kvm1", "secret-list"); strings.Contains(secrets, name) {
 				return fmt.Errorf("left: %s", secrets)
@@ -717,6 +723,23 @@ resource "virtfleet_secret" "luks" {
 				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
 					plancheck.ExpectResourceAction("virtfleet_volume.larger", plancheck.ResourceActionNoop),
 				}},
+			},
+			// One that another tool has based on something else isn't planned to be created again.
+			{
+				PreConfig: func() {
+					l.Virsh(t, "kvm1", "vol-create-as", name, "second", "32M", "--format", "qcow2")
+					rebase("second")
+				},
+				Config:      base + grown + luks,
+				ExpectError: regexp.MustCompile(`(?s)would be created again.*set\s+image\s+=\s+"` + name + `/second"`),
+			},
+			{
+				Config: base + strings.Replace(grown, name+"/base", name+"/second", 1) + luks, ConfigPlanChecks: overlayStays,
+				Check: has("overlay", "/second</path>"),
+			},
+			{
+				PreConfig: func() { rebase("base") },
+				Config:    base + grown + luks, ConfigPlanChecks: overlayStays, Check: has("overlay", "/base</path>"),
 			},
 			{
 				Config:      base + grown + luks + made("small", image+"\nsize = \"16Mi\""),
@@ -857,6 +880,24 @@ func TestAccVolume_replaced(t *testing.T) {
 	plans(lost...)
 	inode := func() string { return l.Run(t, "kvm1", "stat", "-c", "%i %W", file) }
 	before := inode()
+
+	// Other permissions cost no data: the plan says how to set them, and then only records them.
+	for mode, command := range map[string]string{
+		`mode = "0640"`: "chmod 0640 " + file, `owner = "1234", group = "4321"`: "chown 1234:4321 " + file,
+	} {
+		tf.Config(t, base+volume(size+"permissions = { "+mode+" }"))
+		says(tf.Fail(t, "plan"), `"`+command+`" as root on host "kvm1"`)
+		l.Run(t, "kvm1", "sh", "-c", command)
+		if actions := tf.Actions(t); actions[address] != "update" {
+			t.Errorf("after %s, the plan does %v", command, actions)
+		}
+	}
+	size += "permissions = { mode = \"640\", owner = \"1234\" }\n"
+	tf.Config(t, base+volume(size))
+	tf.Run(t, "apply")
+	if out, empty := tf.Empty(t); !empty || inode() != before {
+		t.Errorf("after other permissions, the file is %s, was %s; the plan:\n%s", inode(), before, out)
+	}
 
 	l.Define(t, "kvm1", fmt.Sprintf("<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory>"+
 		"<os><type>hvm</type></os><devices><disk type='file'><driver type='qcow2'/><source file='%s'/>"+

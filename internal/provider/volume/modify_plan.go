@@ -74,6 +74,10 @@ func (r *volumeResource) ModifyPlan(
 	if slices.Contains(unknown, "image") && r.Data.Planned.ImageReplaced(state.Image.ValueString()) {
 		names = append(names, "image") // An overlay goes before its image does.
 	}
+	names, diags = state.withoutDrift(ctx, req.Private, names, planned, is)
+	if resp.Diagnostics.Append(diags...); diags.HasError() {
+		return
+	}
 	switch {
 	case len(names) > 0 && r.Data.Applies.Load():
 		resp.Diagnostics.Append(state.refuseInApply(names)...)
@@ -92,6 +96,7 @@ func (r *volumeResource) ModifyPlan(
 	}
 	resp.Diagnostics.Append(state.keeping(unknown, planned, is)...)
 	checkPreallocation(ctx, req, resp)
+	resp.Diagnostics.Append(r.checkPermissions(ctx, req.Plan, &state, as)...)
 	r.checkStays(&state, resp)
 	r.planSize(ctx, &state, resp)
 	if !host.IsNull() && !host.IsUnknown() && !host.Equal(state.Host) && !host.Equal(state.CurrentHost) &&

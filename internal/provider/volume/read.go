@@ -39,8 +39,11 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 		resp.Diagnostics.Append(diags...)
 		as, diags := readImported(ctx, req.Private)
 		resp.Diagnostics.Append(diags...)
+		before := state
 		state.setFromVolume(found.Host, found.Value.UsedAs(state.usedFormat(as)), imported, rounded)
-		if imported {
+		if !imported {
+			resp.Diagnostics.Append(noteDrift(ctx, req.Private, resp.Private, &before, &state)...)
+		} else {
 			as := importedAs{Encrypted: found.Value.Encrypted}
 			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, as)...)
 		}

@@ -119,9 +119,7 @@ func (r *volumeResource) checkReplacement(ctx context.Context, old *model) diag.
 }
 
 // replacing are the attributes whose change requires a new volume.
-var replacing = []string{
-	"name", "pool", "format", "image", "clone", "copy_of", "preallocation", "permissions", "encryption",
-}
+var replacing = []string{"name", "pool", "format", "image", "clone", "copy_of", "preallocation", "encryption"}
 
 // defaults are the values of attributes that aren't set. Writing one down changes nothing.
 var defaults = map[string]string{"clone": cloneOverlay, "preallocation": storage.PreallocationOff}
@@ -208,7 +206,7 @@ func readImported(ctx context.Context, from meta.PrivateReader) (*importedAs, di
 // isDescribed reports whether the planned value of an attribute describes the imported volume, as far as that is known.
 func (as *importedAs) isDescribed(name string, planned, is map[string]tftypes.Value) bool {
 	switch name {
-	case "copy_of", "preallocation", "permissions":
+	case "copy_of", "preallocation":
 		return is[name].IsNull()
 	case "encryption":
 		return is[name].IsNull() && as.Encrypted

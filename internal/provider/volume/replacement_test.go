@@ -16,7 +16,7 @@ func TestReplacing(t *testing.T) {
 	(&volumeResource{}).Schema(t.Context(), resource.SchemaRequest{}, &resp)
 	var want []string
 	for name, a := range resp.Schema.Attributes {
-		changed := []string{"size", "host", "timeouts"}
+		changed := []string{"size", "host", "permissions", "timeouts"}
 		if (a.IsRequired() || a.IsOptional()) && !slices.Contains(changed, name) {
 			want = append(want, name)
 		}
@@ -61,8 +61,7 @@ func TestReplacements(t *testing.T) {
 		"another format of a device":  {values{"format": ""}, values{"format": "qcow2"}, nil, []string{"format"}},
 		"format":                      {values{"format": "qcow2"}, values{"format": "raw"}, nil, []string{"format"}},
 		"another pool":                {values{"pool": "p"}, values{"pool": "q"}, plain, []string{"pool"}},
-		"permissions":                 {nil, values{"permissions": luks}, nil, []string{"permissions"}},
-		"imported: how it was made":   {nil, values{"preallocation": full, "permissions": luks}, plain, nil},
+		"imported: how it was made":   {nil, values{"preallocation": full}, plain, nil},
 		"imported: changed later":     {values{"preallocation": full}, nil, plain, []string{"preallocation"}},
 		"imported: a copy":            {nil, values{"copy_of": "p/a"}, plain, nil},
 		"imported: a full clone":      {nil, fullClone, plain, nil},
@@ -80,7 +79,7 @@ func TestReplacements(t *testing.T) {
 				all := map[string]tftypes.Value{}
 				for _, name := range replacing {
 					kind := tftypes.Type(tftypes.String)
-					if name == "permissions" || name == "encryption" {
+					if name == "encryption" {
 						kind = tftypes.Object{AttributeTypes: map[string]tftypes.Type{"secret": tftypes.String}}
 					}
 					all[name] = tftypes.NewValue(kind, set[name])

@@ -54,9 +54,9 @@ type encryptionModel struct {
 
 const volumeDescription = "Manages a storage volume that outlives VMs. **Destroying or replacing the resource " +
 	"deletes the volume with its data.**\n\n**Changes:** A larger `size` grows the volume, even while a VM runs; a " +
-	"smaller one fails the plan. Another `host` is an error. A change of any other attribute, even `permissions`, " +
-	"deletes the data and creates the volume again. The plan then lists what uses the volume, except with `-replace`. A " +
-	"volume that a VM's definition uses or that another volume is based on is never deleted: the apply " +
+	"smaller one fails the plan. So do another `host` and other `permissions` than the file has. A change of any other " +
+	"attribute deletes the data and creates a new volume. The plan lists what uses it, except with " +
+	"`-replace`. A volume that a VM's definition uses or that another volume is based on is never deleted: the apply " +
 	"fails.\n\n**Import:** After an import, the first value of `image`, `clone`, `copy_of`, " +
 	"`preallocation`, `permissions` or `encryption` describes the volume: nothing is created. If the volume isn't " +
 	"like that, the plan fails.\n\nThe provider finds the volume by pool and name, on its last host first, then on the " +
@@ -114,8 +114,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				Validators: []validator.String{value.Among(storage.Preallocations()...)},
 			},
 			"permissions": schema.SingleNestedAttribute{
-				MarkdownDescription: "Permissions of the file at creation. While a VM runs, libvirt makes QEMU's user the " +
-					"owner of the file.",
+				MarkdownDescription: "Permissions of the file at creation. A change fails the plan, with the command to run on " +
+					"the host. While a VM runs, libvirt makes QEMU's user the owner of the file.",
 				Optional: true,
 				Attributes: map[string]schema.Attribute{
 					"mode":  schema.StringAttribute{MarkdownDescription: "Mode in octal, such as `0600`.", Optional: true},
