@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 )
 
-// resolveVolumes finds out whether a disk's volume is a file, a block device or an RBD image, and the format of a new disk that
-// declares none. have is the configuration that the VM has already: a file that the VM has, under whatever key, keeps
+// resolveVolumes finds out whether a disk's volume is a file, a block device or an RBD image, and the format of a new
+// disk that declares none. have is the configuration that the VM has already: a file that the VM has, under whatever key, keeps
 // its format, whatever the guest has written into it. d has the volumes.
 func resolveVolumes(
 	ctx context.Context, h *inventory.Host, spec *domain.Spec, d placement.Desired, have domain.Spec,

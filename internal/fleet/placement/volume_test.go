@@ -59,8 +59,8 @@ func TestUnfitVolume(t *testing.T) {
 	}
 }
 
-// TestRBDImage: a disk on an RBD image has the servers and the secret of its pool, and isn't a snapshot. libvirt doesn't
-// know that it is encrypted.
+// TestRBDImage: a disk on an RBD image has the servers and the secret of its pool, and isn't a snapshot. libvirt
+// doesn't know that it is encrypted.
 func TestRBDImage(t *testing.T) {
 	t.Parallel()
 

@@ -57,8 +57,8 @@ func TestHanded(t *testing.T) {
 	}
 }
 
-// TestHanded_rbd: an RBD image that is declared in the other form is the same disk. The VM keeps the servers that it has.
-// A snapshot of the image is another disk.
+// TestHanded_rbd: an RBD image that is declared in the other form is the same disk. The VM keeps the servers that it
+// has. A snapshot of the image is another disk.
 func TestHanded_rbd(t *testing.T) {
 	t.Parallel()
 	const at = "rbd:vms/root@ceph1:6789,ceph2"
