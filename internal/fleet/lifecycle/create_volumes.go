@@ -12,8 +12,8 @@ import (
 )
 
 // resolveVolumes finds out whether a disk's volume is a file, a block device or an RBD image, and the format of a new
-// disk that declares none. have is the configuration that the VM has already: a file that the VM has, under whatever key, keeps
-// its format, whatever the guest has written into it. d has the volumes.
+// disk that declares none. have is the configuration that the VM has already: a file that the VM has, under whatever
+// key, keeps its format, whatever the guest has written into it. d has the volumes.
 func resolveVolumes(
 	ctx context.Context, h *inventory.Host, spec *domain.Spec, d placement.Desired, have domain.Spec,
 ) error {
