@@ -38,7 +38,7 @@ resource "virtfleet_secret" "ceph" {
   value_wo_version = "1"
 }
 
-# The Ceph pool vms as a storage pool, in which libvirt creates images. A VM reaches the images without it.
+# The Ceph pool vms as a storage pool. Disks with volume take the monitors, the user and the secret from it.
 resource "virtfleet_storage_pool" "ceph" {
   name = "ceph"
   type = "rbd"
@@ -62,23 +62,7 @@ resource "virtfleet_virtual_machine" "orders" {
   memory = { size = "4Gi" }
 
   disks = {
-    root = {
-      network = {
-        protocol = "rbd"
-        name     = "vms/orders"
-        hosts    = ["ceph1.example.net:6789", "ceph2.example.net:6789"]
-        auth     = { username = "libvirt", secret = virtfleet_secret.ceph.id }
-      }
-      cache = "none"
-    }
-    data = {
-      network = {
-        protocol = "rbd"
-        name     = "vms/${virtfleet_volume.data.name}"
-        hosts    = ["ceph1.example.net:6789", "ceph2.example.net:6789"]
-        auth     = { username = "libvirt", secret = virtfleet_secret.ceph.id }
-      }
-      cache = "none"
-    }
+    root = { volume = "${virtfleet_storage_pool.ceph.id}/orders", cache = "none" }
+    data = { volume = virtfleet_volume.data.id, cache = "none" }
   }
 }

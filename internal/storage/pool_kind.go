@@ -110,7 +110,7 @@ var kinds = []kind{
 		name: "rbd", requires: []string{"source.name", "source.hosts"}, protocol: "rbd", shared: true,
 		copiesByHand: "Copy it with \"rbd cp\"",
 		imagesByHand: "libvirt can't upload images to Ceph. Convert the image to raw, upload it with \"rbd import\", and " +
-			"name it in network of a disk",
+			"name it in volume or network of a disk",
 	},
 	{
 		name: "gluster", requires: []string{"source.hosts"}, nameIsSource: true,

@@ -11,9 +11,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 )
 
-// resolveVolumes finds out whether a disk's volume is a file or a block device, and the format of a new disk that
-// declares none. have is the configuration that the VM has already: a file that the VM has, under whatever key, keeps
-// its format, whatever the guest has written into it. d has the volumes.
+// resolveVolumes finds out whether a disk's volume is a file, a block device or an RBD image, and the format of a new
+// disk that declares none. have is the configuration that the VM has already: a file that the VM has, under whatever
+// key, keeps its format, whatever the guest has written into it. d has the volumes.
 func resolveVolumes(
 	ctx context.Context, h *inventory.Host, spec *domain.Spec, d placement.Desired, have domain.Spec,
 ) error {
@@ -26,14 +26,16 @@ func resolveVolumes(
 		}
 
 		disk := spec.Disks[key]
-		disk.Source = domain.DiskSource{File: v.Path}
 
-		if v.Type == "block" {
-			disk.Source = domain.DiskSource{Block: v.Path}
+		var why string
+
+		disk.Source, why, err = placement.SourceOf(ctx, h, v)
+		if err != nil {
+			return fmt.Errorf("disk %q: %w", key, err)
 		}
 
 		disk.Format = cmp.Or(disk.Format, have.FormatOf(disk.Source), d.FreshFormat(v))
-		if why := placement.UnfitVolume(v, disk); why != "" {
+		if why = cmp.Or(why, placement.UnfitVolume(v, disk)); why != "" {
 			return fmt.Errorf("%w: disk %q: %s", inventory.ErrInvalid, key, why)
 		}
 

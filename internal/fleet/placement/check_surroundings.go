@@ -39,13 +39,13 @@ func (d Desired) Changed(vm *inventory.VM) Desired {
 	d.Volumes = maps.Clone(d.Volumes)
 	for key, id := range d.Volumes {
 		is, ok := have.Disks[key]
-		path := id
+		source := domain.DiskSource{File: id}
 
 		if storage.ParseRef(id) != nil {
-			path = d.Spec.Disks[key].Source.File + d.Spec.Disks[key].Source.Block
+			source = d.Spec.Disks[key].Source
 		}
 
-		if ok && (is.Source.File == path || is.Source.Block == path) {
+		if ok && domain.SameImage(is.Source, source) {
 			delete(d.Volumes, key)
 		}
 	}
@@ -89,9 +89,7 @@ func (p *Scheduler) fitsSurroundings(
 		case err != nil:
 			p.Detail = fmt.Sprintf("reading volume %q: %v", path, err)
 		default:
-			disk := d.Spec.Disks[key]
-			disk.Format = cmp.Or(disk.Format, d.Have.FormatOf(domain.DiskSource{File: v.Path}), d.FreshFormat(v))
-			p.Detail = UnfitVolume(v, disk)
+			p.Detail = d.unfitVolume(ctx, a, key, v)
 
 			if directory, strays := d.PlannedObjects.Strays(a.Host.Name, v.Pool, v.Path); strays {
 				p.Detail = fmt.Sprintf("its storage pool %q is planned in %s, and volume %q stays in %s", v.Pool, directory, path,
@@ -107,6 +105,28 @@ func (p *Scheduler) fitsSurroundings(
 	}
 
 	return append(problems, fitsFormats(ctx, a, d)...)
+}
+
+// unfitVolume returns why the disk of a key can't use an existing volume, or "" if it can. In a plan, the same apply
+// may create the secret of an RBD image.
+func (d Desired) unfitVolume(ctx context.Context, a inventory.Reply, key string, v *libvirt.Volume) string {
+	source, why, err := SourceOf(ctx, a.Host, v)
+	if err != nil {
+		return fmt.Sprintf("reading storage pool %q: %v", v.Pool, err)
+	}
+
+	disk := d.Spec.Disks[key]
+	disk.Format = cmp.Or(disk.Format, d.Have.FormatOf(source), d.FreshFormat(v))
+
+	if why = cmp.Or(why, UnfitVolume(v, disk)); why != "" || d.Planned || source.Network == nil {
+		return why
+	}
+
+	if source.Network.Auth == nil {
+		return ""
+	}
+
+	return lacksSecret(ctx, a, source.Network.Auth.Secret, fmt.Sprintf("volume %q", v.Pool+"/"+v.Name))
 }
 
 // fitsFormats checks the formats that are taken from the files of disks.

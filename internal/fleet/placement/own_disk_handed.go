@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ func CheckHanded(ctx context.Context, vm *inventory.VM, d Desired) []inventory.P
 		at := d.Handed[key]
 
 		attribute, why := handedMisfit(ctx, vm, d, key)
-		if is := has[key].Source.Name(); is != at {
+		if is := cmp.Or(has[key].Source.RBDPath(), has[key].Source.Name()); is != at {
 			attribute, why = "disks."+key, fmt.Sprintf("the VM has %s by now", is)
 		}
 
@@ -50,6 +51,10 @@ func handedMisfit(ctx context.Context, vm *inventory.VM, d Desired, key string) 
 	of := func(name string) string { return OwnDiskAttribute(key, name) }
 
 	own, isOwn := d.OwnDisks[key]
+	if rbd := domain.ParseRBDPath(d.Handed[key]); rbd != nil {
+		return of("volume"), otherImage(ctx, h, d.Volumes[key], *rbd, d.Planned)
+	}
+
 	if !isOwn {
 		_, why := fileVolume(ctx, h, storage.ParseRef(d.Volumes[key]).Pool, d.Handed[key], d.Planned)
 
@@ -79,6 +84,31 @@ func handedMisfit(ctx context.Context, vm *inventory.VM, d Desired, key string) 
 		return of("size"), fmt.Sprintf("it has %s, and disks never shrink", domain.FormatSize(v.CapacityBytes))
 	default:
 		return "", ""
+	}
+}
+
+// otherImage returns why an RBD image isn't the volume with that id, or "" if it is. If planned, the same apply may
+// create the volume and its pool.
+func otherImage(ctx context.Context, h *inventory.Host, id string, have domain.NetworkSource, planned bool) string {
+	v, err := ExistingVolume(ctx, h, id)
+	if inventory.IsNotFound(err) && planned {
+		return ""
+	}
+
+	if err != nil {
+		return fmt.Sprintf("volume %q can't be read: %v", id, err)
+	}
+
+	source, why, err := SourceOf(ctx, h, v)
+	switch is := (domain.DiskSource{Network: &have}); {
+	case err != nil:
+		return fmt.Sprintf("storage pool %q can't be read: %v", v.Pool, err)
+	case why != "" || domain.SameDisk(source, is, true):
+		return why
+	case source.Name() == is.Name():
+		return fmt.Sprintf("volume %q is on other servers: %s", id, source.RBDPath())
+	default:
+		return fmt.Sprintf("volume %q is %s", id, source)
 	}
 }
 

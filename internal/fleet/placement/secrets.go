@@ -22,21 +22,27 @@ func fitsSecrets(ctx context.Context, a inventory.Reply, d Desired) []inventory.
 			continue
 		}
 
-		_, err := a.Host.Conn.UserSecret(ctx, secret.UUID)
-		if err == nil {
-			continue
+		if why := lacksSecret(ctx, a, secret.UUID, secret.Opens); why != "" {
+			problems = append(problems, inventory.Problem{Attribute: secret.Attribute, Detail: why})
 		}
-
-		detail := fmt.Sprintf("secret %s of %s can't be read: %v", secret.UUID, secret.Opens, err)
-		if inventory.IsNotFound(err) {
-			detail = fmt.Sprintf("it has no secret %s, which %s is opened with; add the host to the hosts of the "+
-				"virtfleet_secret", secret.UUID, secret.Opens)
-		}
-
-		problems = append(problems, inventory.Problem{Attribute: secret.Attribute, Detail: detail})
 	}
 
 	return problems
+}
+
+// lacksSecret returns why a host can't open something with a secret, or "" if it can.
+func lacksSecret(ctx context.Context, a inventory.Reply, uuid, opens string) string {
+	_, err := a.Host.Conn.UserSecret(ctx, uuid)
+
+	switch {
+	case err == nil:
+		return ""
+	case inventory.IsNotFound(err):
+		return fmt.Sprintf("it has no secret %s, which %s is opened with; add the host to the hosts of the "+
+			"virtfleet_secret", uuid, opens)
+	default:
+		return fmt.Sprintf("secret %s of %s can't be read: %v", uuid, opens, err)
+	}
 }
 
 // growsEncrypted returns a problem for each encrypted disk that would grow while the VM doesn't run: libvirt then

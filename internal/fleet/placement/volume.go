@@ -1,9 +1,12 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"path/filepath"
+	"strconv"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -23,11 +26,66 @@ func UsedFormat(have *domain.Spec, file string) string {
 	return have.FormatOf(domain.DiskSource{File: file})
 }
 
+// SourceOf returns the source of a disk on a volume: a file, a block device, or an RBD image with the servers and the
+// secret of its storage pool. why says why there is none.
+func SourceOf(
+	ctx context.Context, h *inventory.Host, v *libvirt.Volume,
+) (source domain.DiskSource, why string, err error) {
+	switch {
+	case v.Type == "block":
+		return domain.DiskSource{Block: v.Path}, "", nil
+	case v.PoolType != "rbd":
+		return domain.DiskSource{File: v.Path}, "", nil
+	}
+
+	pool, err := h.Conn.StoragePool(ctx, v.Pool)
+	if err != nil {
+		return source, "", err
+	}
+
+	is, err := storage.ReadPool(cmp.Or(pool.LiveXML, pool.XML))
+	if err != nil {
+		return source, "", err
+	}
+
+	image, why := rbdImage(v, is)
+
+	return domain.DiskSource{Network: image}, why, nil
+}
+
+// rbdImage returns the network source of an RBD image that is a volume of a pool, or why it has none.
+func rbdImage(v *libvirt.Volume, pool *storage.Pool) (image *domain.NetworkSource, why string) {
+	image = &domain.NetworkSource{Protocol: "rbd", Name: v.Path, Values: domain.Values{"snapshot": ""}}
+
+	for _, server := range pool.SourceHosts {
+		host := server.Name
+		if server.Port != nil {
+			host = net.JoinHostPort(host, strconv.FormatInt(*server.Port, 10))
+		}
+
+		image.Hosts = append(image.Hosts, host)
+	}
+
+	if pool.Auth == nil {
+		return image, ""
+	}
+
+	image.Auth = &domain.SourceAuth{Username: pool.Auth.Username, Secret: pool.Auth.Secret}
+	if pool.Auth.Secret == "" {
+		return nil, fmt.Sprintf("storage pool %q names its secret by its usage and not by its UUID. Declare the disk with "+
+			"network instead of volume, or set source.auth.secret of the pool to the id of a virtfleet_secret", v.Pool)
+	}
+
+	return image, ""
+}
+
 // UnfitVolume returns why a disk can't use an existing volume by its id or path, or "" if it can.
 func UnfitVolume(v *libvirt.Volume, disk domain.Disk) string {
 	name := v.Pool + "/" + v.Name
 
 	switch {
+	case v.PoolType == "rbd":
+		return "" // It is raw. libvirt doesn't know whether its content is encrypted.
 	case v.Type == "network" || v.Type == "netdir":
 		return fmt.Sprintf("volume %q is in a storage pool of type %s, whose volumes are no files of the host. Declare it "+
 			"with network instead of volume: network = { protocol = %q, name = %q, hosts = [...] }, with auth if the pool "+

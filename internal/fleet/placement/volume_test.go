@@ -1,11 +1,13 @@
 package placement
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // A volume that QEMU reaches over the network is no file, and one without encryption can't be opened with a secret. The
@@ -20,8 +22,8 @@ func TestUnfitVolume(t *testing.T) {
 		disk   domain.Disk
 	}{
 		"": {libvirt.Volume{Type: "file", Format: "raw"}, domain.Disk{}},
-		`network = { protocol = "rbd", name = "vms/root"`: {
-			libvirt.Volume{Type: "network", PoolType: "rbd", Pool: "ceph", Name: "root", Path: "vms/root"}, domain.Disk{},
+		`network = { protocol = "gluster", name = "/root"`: {
+			libvirt.Volume{Type: "network", PoolType: "gluster", Pool: "g", Name: "root", Path: "/root"}, domain.Disk{},
 		},
 		`network = { protocol = "iscsi"`: {libvirt.Volume{Type: "network", PoolType: "iscsi-direct"}, domain.Disk{}},
 		"isn't encrypted":                {libvirt.Volume{Type: "file", Format: "raw"}, encrypted},
@@ -54,6 +56,41 @@ func TestUnfitVolume(t *testing.T) {
 	based.Path = "/vms/web"
 	if got := UnfitVolume(&based, domain.Disk{Format: "qcow2"}); got != "" {
 		t.Error(got)
+	}
+}
+
+// TestRBDImage: a disk on an RBD image has the servers and the secret of its pool, and isn't a snapshot. libvirt
+// doesn't know that it is encrypted.
+func TestRBDImage(t *testing.T) {
+	t.Parallel()
+
+	const secret = "5a1bb6ff-3f0b-4c5e-9d3a-000000000001"
+
+	v := &libvirt.Volume{Type: "network", PoolType: "rbd", Pool: "ceph", Name: "root", Path: "vms/root", Format: "raw"}
+	pool := &storage.Pool{
+		SourceHosts: []storage.SourceHost{
+			{Name: "ceph1", Port: new(int64(6789))}, {Name: "::1", Port: new(int64(300))}, {Name: "b"},
+		},
+		Auth: &storage.Auth{Type: "ceph", Username: "libvirt", Secret: secret},
+	}
+
+	image, why := rbdImage(v, pool)
+	want := domain.NetworkSource{
+		Protocol: "rbd", Name: "vms/root", Hosts: []string{"ceph1:6789", "[::1]:300", "b"},
+		Auth: &domain.SourceAuth{Username: "libvirt", Secret: secret}, Values: domain.Values{"snapshot": ""},
+	}
+
+	if why != "" || !reflect.DeepEqual(*image, want) {
+		t.Errorf("%+v, %s", image, why)
+	}
+
+	pool.Auth.Secret = ""
+	if _, why = rbdImage(v, pool); !strings.Contains(why, `storage pool "ceph" names its secret by its usage`) {
+		t.Error(why)
+	}
+
+	if why := UnfitVolume(v, domain.Disk{Values: domain.Values{domain.EncryptionSecret: secret}}); why != "" {
+		t.Error(why)
 	}
 }
 

@@ -46,9 +46,7 @@ func (u *user) hasCeph(t *testing.T, dir string) {
 	if said := u.prints(t, u.home, cephKey, ""); !strings.Contains(said, ceph.Key) {
 		t.Errorf("the key is said to be %q", said)
 	}
-	monitor := fmt.Sprintf("%s:%d", ceph.Host, ceph.Port)
 	u.edits(t, filepath.Join(dir, "ceph_main.tf"),
-		`, "ceph2.example.net:6789"`, "", "ceph1.example.net:6789", monitor,
 		`, { name = "ceph2.example.net", port = 6789 }`, "",
 		`name = "ceph1.example.net", port = 6789`, fmt.Sprintf("name = %q, port = %d", ceph.Host, ceph.Port))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
+	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -50,15 +51,18 @@ resource "virtfleet_storage_pool" "ceph" {
 	// Only the file says where the monitor is.
 	ofBase := fmt.Sprintf("hosts = []\nsnapshot = \"base\"\nconfig_file = %q", ceph.ClientFile())
 	fromFile := fmt.Sprintf("<config file='%s'/>", ceph.ClientFile())
-	// config has the VM with more attributes of the network source and of the disk.
-	config := func(host, size, network, disk string) string {
-		return base(one) + fmt.Sprintf(`
+	volume := func(size string) string {
+		return fmt.Sprintf(`
 resource "virtfleet_volume" "root" {
   name = "root"
   pool = virtfleet_storage_pool.ceph.name
   size = %q
 }
-`, size) + idleVM(l, name).with(hcl{
+`, size)
+	}
+	// config has the VM with more attributes of the network source and of the disk.
+	config := func(host, size, network, disk string) string {
+		return base(one) + volume(size) + idleVM(l, name).with(hcl{
 			"host": quote(host), "update_policy": quote("Restart"),
 			"disks": fmt.Sprintf(`{ root = {
 				network = {
@@ -71,35 +75,54 @@ resource "virtfleet_volume" "root" {
 			} }`, ceph.Pool, ceph.Username, network, disk),
 		}).String()
 	}
-	byID := base(one) + idleVM(l, name).with(hcl{"disks": fmt.Sprintf(`{ root = { volume = "%s/root" } }`, name)}).String()
+	// byID has the VM with the image as a volume of the pool, which says where the monitors are and how QEMU logs in.
+	byID := func(host, size string) string {
+		return base(one) + volume(size) + idleVM(l, name).with(hcl{
+			"host": quote(host), "disks": `{ root = { volume = virtfleet_volume.root.id, cache = "none" } }`,
+		}).String()
+	}
 	has := func(host string, mib int) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			return errors.Join(contains(l.Virsh(t, host, "domblkinfo", name, "vda"), fmt.Sprint(mib<<20)),
 				contains(ceph.RBD(t, "info", ceph.Pool+"/root"), fmt.Sprintf("size %d MiB", mib)))
 		}
 	}
+	var before string
+	// devices returns the VM's process and the devices of both definitions.
+	devices := func() string {
+		_, stored, _ := strings.Cut(l.Virsh(t, "kvm1", "dumpxml", "--inactive", name), "<devices>")
+		_, live, _ := strings.Cut(l.Virsh(t, "kvm1", "dumpxml", name), "<devices>")
+		return l.Virsh(t, "kvm1", "domid", name) + stored + live
+	}
+	unchanged := func(*terraform.State) error {
+		if now := devices(); now != before {
+			return fmt.Errorf("the VM has changed from\n%s\nto\n%s", before, now)
+		}
+		return has("kvm1", 32)(nil)
+	}
 	story(t, l, []string{name}, resource.TestStep{
 		Config: base(one),
 	}, resource.TestStep{
-		// What is in a pool of RBD images is no file.
-		PreConfig: func() {
-			ceph.RBD(t, "create", "--size", "1M", ceph.Pool+"/root")
-			l.Virsh(t, "kvm1", "pool-refresh", name)
+		Config: byID("kvm1", "16Mi"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		ConfigStateChecks: []statecheck.StateCheck{
+			know("status", exactly("Running")),
+			statecheck.ExpectKnownValue(address, tfjsonpath.New("disks").AtMapKey("root").AtMapKey("path"),
+				exactly(fmt.Sprintf("rbd:%s/root@%s", ceph.Pool, portal))),
 		},
-		Config: byID, ExpectError: inOrder("network", `protocol = "rbd"`, `"`+ceph.Pool+`/root"`),
-	}, resource.TestStep{
-		PreConfig: func() {
-			ceph.RBD(t, "rm", ceph.Pool+"/root")
-			l.Virsh(t, "kvm1", "pool-refresh", name)
-		},
-		Config: config("kvm1", "16Mi", hosts, ""), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
-		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
 		Check: resource.ComposeTestCheckFunc(has("kvm1", 16), look(t, l, "kvm1", name,
-			"<auth username='libvirt'>", "<secret type='ceph'")),
+			"<auth username='libvirt'>", "<secret type='ceph'", fmt.Sprintf("port='%d'", ceph.Port))),
 	}, resource.TestStep{
-		Config: config("kvm1", "32Mi", hosts, ""), Check: has("kvm1", 32),
+		Config: byID("kvm1", "32Mi"), Check: resource.ComposeTestCheckFunc(has("kvm1", 32), func(*terraform.State) error {
+			before = devices()
+			return nil
+		}),
 	}, resource.TestStep{
-		Config: config("kvm2", "32Mi", hosts, ""), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		// In the other form, it is the same disk. The VM doesn't change.
+		Config: config("kvm1", "32Mi", hosts, ""), Check: unchanged,
+	}, resource.TestStep{
+		Config: byID("kvm1", "32Mi"), Check: unchanged,
+	}, resource.TestStep{
+		Config: byID("kvm2", "32Mi"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
 		Check: resource.ComposeTestCheckFunc(has("kvm2", 32), func(s *terraform.State) error {
 			id := s.RootModule().Resources["virtfleet_secret.ceph"].Primary.ID

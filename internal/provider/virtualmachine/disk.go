@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -67,7 +68,7 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	},
 	"volume": schema.StringAttribute{
 		MarkdownDescription: "Existing volume in a storage pool of the host: the `id` of a `virtfleet_volume` " +
-			"(`<pool>/<name>`), or a path. For pools of type `rbd`, `iscsi-direct` and `gluster`, use `network`.",
+			"(`<pool>/<name>`), or a path. For pools of type `iscsi-direct` and `gluster`, use `network`.",
 		Optional: true,
 	},
 	"network": schema.SingleNestedAttribute{
@@ -82,7 +83,8 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"size":          ownDiskAttributes["size"],
 	"preallocation": ownDiskAttributes["preallocation"],
 	"on_destroy":    ownDiskAttributes["on_destroy"],
-	"path":          computedString("Path on the host of a disk with `pool`, or of a disk whose `volume` is an id."),
+	"path": computedString("Path on the host of a disk with `pool`, or of a disk whose `volume` is an id; of an " +
+		"`rbd` volume, `rbd:<pool>/<image>@<hosts>`."),
 	"other": optionalString("Set by an import for disks that no other attribute describes. Copy the value to your " +
 		"configuration unchanged; it can't be used for new disks."),
 	"device": optionalString("Kind of the drive: " + value.OneOf(domain.DiskDevices) + ". Default for new disks: `disk`."),
@@ -171,9 +173,12 @@ func networkSource(o types.Object) domain.DiskSource {
 	return domain.DiskSource{Network: source}
 }
 
-// volumeSource decides by the path whether a volume is a file or a device, without asking the host: pools of block
-// devices have their volumes below /dev.
+// volumeSource decides by the path whether a volume is a file, a device or an RBD image, without asking the host: pools
+// of block devices have their volumes below /dev.
 func volumeSource(path string) domain.DiskSource {
+	if rbd := domain.ParseRBDPath(path); rbd != nil {
+		return domain.DiskSource{Network: rbd}
+	}
 	if strings.HasPrefix(path, "/dev/") {
 		return domain.DiskSource{Block: path}
 	}
@@ -282,10 +287,14 @@ func diskFromDomain(d domain.Disk, shared bool, own domain.OwnDisk, prior object
 	readRows(a, "disks.*", rowReader{facts: d.Values, strip: "disks.*."}, prior, everything)
 	path := d.Source.File + d.Source.Block
 	ownDiskFromDomain(a, own, path)
-	if volume := text(prior.string("volume")); path != "" && volume != "" && own.Pool == "" {
-		a["file"], a["block"], a["volume"] = types.StringNull(), types.StringNull(), types.StringValue(path)
-		if isVolumeID(volume) && (prior["path"].IsUnknown() || text(prior.string("path")) == path) {
-			a["volume"], a["path"] = types.StringValue(volume), types.StringValue(path)
+	if volume := text(prior.string("volume")); volume != "" && own.Pool == "" {
+		if path != "" {
+			a["file"], a["block"], a["volume"] = types.StringNull(), types.StringNull(), types.StringValue(path)
+		}
+		at := cmp.Or(path, d.Source.RBDPath())
+		if at != "" && isVolumeID(volume) && (prior["path"].IsUnknown() || text(prior.string("path")) == at) {
+			a["volume"], a["path"] = types.StringValue(volume), types.StringValue(at)
+			a["network"] = types.ObjectNull(networkDiskType.AttrTypes)
 		}
 	}
 	return types.ObjectValueMust(diskType.AttrTypes, a)
@@ -302,7 +311,7 @@ func withVolumesNotApplied(now, planned, before types.Map) types.Map {
 			!domain.SameImage(diskSource(a, types.Object{}), diskSource(was, types.Object{})) {
 			return false
 		}
-		for _, name := range []string{"file", "block", "volume", "path"} {
+		for _, name := range []string{"file", "block", "volume", "network", "path"} {
 			a[name] = was[name]
 		}
 		return true

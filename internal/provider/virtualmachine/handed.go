@@ -16,14 +16,20 @@ import (
 )
 
 // A disk of a VM can be declared as a file, as a volume, or as an own disk. If the configuration changes from one form
-// to another and means the same file, the VM doesn't change: the disk is handed over.
+// to another and means the same file, the VM doesn't change: the disk is handed over. An RBD image can be declared with
+// network, or as a volume.
 
 // handedOverFile returns the disk's file if the disk was declared in another form before and is the same file, and ""
 // otherwise. The id of a volume is the same file if the file has the volume's name. A pool always is. The fleet checks
-// both before the apply.
+// both before the apply. An RBD image has a path in place of a file.
 func handedOverFile(a, was object) string {
 	at := fileOf(was)
 	volume := storage.ParseRef(text(a.string("volume")))
+	if source := was.object("network"); isSet(source) {
+		if image := networkSource(source); volume != nil && volume.Name == path.Base(image.Name()) {
+			return image.RBDPath()
+		}
+	}
 	before, beforeVolume := text(was.string("pool")), text(was.string("volume"))
 	switch {
 	case at == "":

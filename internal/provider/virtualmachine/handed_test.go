@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
@@ -51,6 +53,79 @@ func TestHanded(t *testing.T) {
 		}
 		if said := diagText(o.diags); test.same && said != "" {
 			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
+// TestHanded_rbd: an RBD image that is declared in the other form is the same disk. The VM keeps the servers that it
+// has. A snapshot of the image is another disk.
+func TestHanded_rbd(t *testing.T) {
+	t.Parallel()
+	const at = "rbd:vms/root@ceph1:6789,ceph2"
+	network := in{"protocol": "rbd", "name": "vms/root", "hosts": []string{"ceph1:6789", "ceph2"}}
+	for name, test := range map[string]struct {
+		network in
+		volume  string
+		same    bool
+	}{
+		"the image":        {network, "ceph/root", true},
+		"another image":    {network, "ceph/other", false},
+		"a snapshot":       {network.with(in{"snapshot": "base"}), "ceph/root", false},
+		"another protocol": {network.with(in{"protocol": "nbd"}), "ceph/root", false},
+	} {
+		state := stateWith(t, in{"network": test.network}, "")
+		config := modelOf(t, minimal.with(in{"disks": in{"root": in{"volume": test.volume}}}))
+		o := planning{config: config, state: state, hosts: []string{"kvm1"}}.plan()
+		planned := open(elements(o.planned.Disks)["root"])
+		want := types.StringUnknown()
+		if test.same {
+			want = types.StringValue(at)
+		}
+		if got := planned["path"]; !got.Equal(want) {
+			t.Errorf("%s: the path is planned as %s", name, got)
+		}
+		had, wants := state.spec(nil).Disks["root"].Source, config.spec(state).Disks["root"].Source
+		if domain.SameImage(had, wants) != test.same || test.same && wants.Network.Auth != nil {
+			t.Errorf("%s: the disk would be %s", name, wants)
+		}
+		if got := config.toFleet(state).Handed["root"]; (got == at) != test.same {
+			t.Errorf("%s: %q is handed over", name, got)
+		}
+	}
+}
+
+// TestDisk_rbdVolume: a disk is read as the declared volume while the VM has that image. Anything else is drift.
+func TestDisk_rbdVolume(t *testing.T) {
+	t.Parallel()
+	const at = "rbd:vms/root@ceph1:6789"
+	source := func(name, snapshot string) domain.DiskSource {
+		return domain.DiskSource{Network: &domain.NetworkSource{
+			Protocol: "rbd", Name: name, Hosts: []string{"ceph1:6789"}, Values: domain.Values{"snapshot": snapshot},
+			Auth: &domain.SourceAuth{Username: "libvirt", Secret: "5a1bb6ff-3f0b-4c5e-9d3a-000000000001"},
+		}}
+	}
+	for name, test := range map[string]struct {
+		is   domain.DiskSource
+		path string
+		kept bool
+	}{
+		"the image":     {source("vms/root", ""), at, true},
+		"created":       {source("vms/root", ""), unknownMark, true},
+		"another image": {source("vms/other", ""), at, false},
+		"a snapshot":    {source("vms/root", "base"), at, false},
+		"a file":        {domain.DiskSource{File: "/vms/root"}, at, false},
+	} {
+		prior := modelOf(t, minimal.with(in{"disks": in{"root": in{"volume": "ceph/root", "path": test.path}}})).Disks
+		read := disksFromDomain(map[string]domain.Disk{"root": {Source: test.is}}, domain.Metadata{}, prior, false)
+		a := open(elements(read)["root"])
+		if kept := text(a.string("volume")) == "ceph/root" && text(a.string("path")) == at; kept != test.kept {
+			t.Errorf("%s: it is read as volume %s with the path %s", name, a["volume"], a["path"])
+		}
+		if shown := isSet(a.object("network")); shown != (!test.kept && test.is.Network != nil) {
+			t.Errorf("%s: network is read as %s", name, a["network"])
+		}
+		if was := diskSource(a, types.Object{}); test.kept && !domain.SameImage(was, test.is) {
+			t.Errorf("%s: the next plan has %s", name, was)
 		}
 	}
 }

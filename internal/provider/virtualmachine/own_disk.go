@@ -73,7 +73,7 @@ func ownDiskSource(a, prior object) domain.DiskSource {
 		return volumeSource(at)
 	}
 	if at := handedOverFile(a, prior); at != "" {
-		return domain.DiskSource{File: at}
+		return volumeSource(at)
 	}
 	return domain.DiskSource{File: unknownSource}
 }

@@ -85,7 +85,8 @@ func (m *model) warnReusedDisks() diag.Diagnostics {
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
 		a := disks[key]
 		source := cmp.Or(text(a.string("file")), text(a.string("block")), text(a.string("volume")))
-		if source == "" || slices.Contains(shared, key) || a.bool("read_only").ValueBool() ||
+		rbd := domain.ParseRBDPath(text(a.string("path"))) != nil // All hosts have the same image.
+		if source == "" || rbd || slices.Contains(shared, key) || a.bool("read_only").ValueBool() ||
 			slices.Contains([]string{"cdrom", "floppy"}, text(a.string("device"))) {
 			continue
 		}

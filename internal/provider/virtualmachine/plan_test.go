@@ -901,6 +901,16 @@ func TestPlan_imageReplacedOutside(t *testing.T) {
 	cases["imported, after a copy of a volume"] = planCase{
 		before: byPath, config: byID, recorded: recorded, changes: "disks", says: copied,
 	}
+	const root, other = "rbd:vms/root@ceph1:6789", "rbd:vms/other"
+	rbd := func(disk in) in {
+		disk["format"] = "raw"
+		return minimal.with(in{"disks": in{"root": disk}, "update_policy": "Restart", "run_strategy": "Always"})
+	}
+	cases["another image than the volume"] = planCase{
+		before: rbd(in{"network": in{"protocol": "rbd", "name": "vms/other", "hosts": []string{"ceph1:6789"}}}),
+		config: rbd(in{"volume": "ceph/root"}), recorded: map[string]string{"root": root}, changes: "disks",
+		says: []string{"Error: Disk was switched to another image", other, "rbd:vms/root", "last set to"},
+	}
 	runAll(t, cases)
 	for name, c := range cases {
 		p := planning{

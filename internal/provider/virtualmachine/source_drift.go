@@ -29,9 +29,11 @@ func (p planning) withAppliedVolumes(want domain.Spec) domain.Spec {
 		if !isVolumeID(volume) {
 			continue
 		}
-		for _, was := range []string{p.recorded[key], p.applied[key].File + p.applied[key].Block} {
-			if path.IsAbs(was) && path.Base(volume) == path.Base(was) {
-				disk.Source = domain.DiskSource{File: was}
+		applied := p.applied[key]
+		for _, was := range []string{p.recorded[key], applied.File + applied.Block + applied.RBDPath()} {
+			source := volumeSource(was)
+			if name := source.Name(); name != "" && path.Base(volume) == path.Base(name) {
+				disk.Source = source
 				disks[key] = disk
 			}
 		}
