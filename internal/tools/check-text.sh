@@ -52,6 +52,8 @@ refuse_word '^(?![\t ]*//)[^"`]*"[^"]*\b(emptied|emptying|in the way|in their wa
 refuse_word '^(?![\t ]*//)[^"`]*"[^"]*\b([Ss]ee to it|once at least|installed anew|comes? to an end|are wanted)\b' \
 	'Write "make sure", "at least once", "reinstalled", "ends" or "needs".' '// '
 
+refuse_word '^(?![\t ]*//)[^"`]*["`][^"]*([Ll]eftover)' 'Write "stale" or "stale definition".' '// '
+
 # Words of comments, in tests too.
 mapfile -t plain < <(find internal main.go -name '*.go' | sort)
 refuse_word '(?<!User )\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' 'Say who: a user, another run, another tool, no host.'
@@ -71,6 +73,7 @@ refuse_word '\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' 'Say who: a user, another 
 	'^CONTRIBUTING\.md:[0-9]+:(\||  )'
 refuse_word '\b(emptied|emptying|beside|made anew|to and fro|goes on|go on with|if need be|as long as|(stands?|stood) still)\b|[Hh]oles stay|in the way\b' \
 	'Write "drained", "compared with", "created again", "continues", "while", "blocks", "is paused".' '^CONTRIBUTING\.md:[0-9]+:(\||  )'
+refuse_word '[Ll]eftover' 'Write "stale" or "stale definition".' '^CONTRIBUTING\.md:[0-9]+:(\||  )'
 refuse_word '\b(wins? over|who goes|(is|are) waited for|stops? because)\b' \
 	'Write "takes precedence over", "where each VM goes", "the provider waits for"; after a negation, "because" has two meanings.' \
 	'^CONTRIBUTING\.md:[0-9]+:(\||  )'

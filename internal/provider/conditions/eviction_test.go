@@ -112,6 +112,6 @@ func TestAccConditions_leftover(t *testing.T) {
 		m.config(acctest.Config(l), "")
 		s := m.look()
 		s.is("host", "kvm2", "conditions/StaleDefinition/last_transition_time", since)
-		s.condition("StaleDefinition", "True", "LeftoverDefinition", "fleet", "kvm1")
+		s.condition("StaleDefinition", "True", "StaleDefinition", "fleet", "kvm1")
 	}
 }
