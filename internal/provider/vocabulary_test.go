@@ -49,6 +49,23 @@ func TestVirtualPorts_haveOneVocabulary(t *testing.T) {
 	}
 }
 
+// wrongName says what is wrong with the name of an attribute; "": nothing. TestSchemas_everythingIsDescribed asks for
+// each of them.
+func wrongName(at, name string, d described) string {
+	flags, ok := d.(interface {
+		IsOptional() bool
+		IsRequired() bool
+	})
+	switch {
+	case name == "host" && ok && !flags.IsOptional() && !flags.IsRequired():
+		return "host is what users set: the host that something is on is its current_host"
+	case name == "id" && d.GetMarkdownDescription() == "UUID of the VM." && at != "virtfleet_virtual_machine":
+		return "only the VM itself has its UUID as id: for others, it is virtual_machine_id"
+	default:
+		return ""
+	}
+}
+
 func dataSourceType(t *testing.T, d datasource.DataSource) attr.Type {
 	t.Helper()
 	var resp datasource.SchemaResponse
