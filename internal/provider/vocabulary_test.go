@@ -2,6 +2,7 @@ package provider
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -49,6 +50,8 @@ func TestVirtualPorts_haveOneVocabulary(t *testing.T) {
 	}
 }
 
+var hyphenated = regexp.MustCompile("`[^` ]*-[^` ]*`")
+
 // wrongName says what is wrong with the name of an attribute; "": nothing. TestSchemas_everythingIsDescribed asks for
 // each of them.
 func wrongName(at, name string, d described) string {
@@ -59,6 +62,8 @@ func wrongName(at, name string, d described) string {
 	switch {
 	case name == "host" && ok && !flags.IsOptional() && !flags.IsRequired():
 		return "host is what users set: the host that something is on is its current_host"
+	case name == "unavailable" && hyphenated.MatchString(d.GetMarkdownDescription()):
+		return "names of what is missing are in snake_case: " + hyphenated.FindString(d.GetMarkdownDescription())
 	case name == "id" && d.GetMarkdownDescription() == "UUID of the VM." && at != "virtfleet_virtual_machine":
 		return "only the VM itself has its UUID as id: for others, it is virtual_machine_id"
 	default:

@@ -257,7 +257,7 @@ func TestAccConditions_agentAbsent(t *testing.T) {
 	s := m.look()
 	s.is("ready", "true", "interfaces/0/info_source", "domain, lease", "os", "null")
 	s.condition("AgentConnected", "False", "ChannelClosed", "qemu", "no agent")
-	if why := fmt.Sprint(s.at("unavailable/guest-agent")); !strings.HasPrefix(why, "not connected") {
+	if why := fmt.Sprint(s.at("unavailable/guest_agent")); !strings.HasPrefix(why, "not connected") {
 		t.Errorf("the agent is unavailable because %q", why)
 	}
 }

@@ -27,7 +27,7 @@ func TestAccConditions_oldAgent(t *testing.T) {
 	for _, settings := range []string{"", "raw_commands = true"} {
 		m.config(acctest.Config(l), settings)
 		s := m.look()
-		s.is("ready", "true", "os", "null", "unavailable/guest-agent", "null", "interfaces/0/interface_name", "eth0")
+		s.is("ready", "true", "os", "null", "unavailable/guest_agent", "null", "interfaces/0/interface_name", "eth0")
 		s.condition("AgentConnected", "True", "AgentAnswers", "guest-agent", "")
 		s.condition("AgentVersionNotSupported", "True", "CommandsNotSupported", "guest-agent", ": "+old+"$")
 	}
