@@ -41,18 +41,18 @@ data "virtfleet_conditions" "vm" {
 
 # If no host reports the VM, the rest is unknown.
 data "virtfleet_host" "of_vm" {
-  count   = data.virtfleet_conditions.vm.host == null ? 0 : 1
-  name    = data.virtfleet_conditions.vm.host
+  count   = data.virtfleet_conditions.vm.current_host == null ? 0 : 1
+  name    = data.virtfleet_conditions.vm.current_host
   include = ["virtual_machines"]
 }
 
 data "virtfleet_guest_info" "vm" {
-  count              = data.virtfleet_conditions.vm.host == null ? 0 : 1
+  count              = data.virtfleet_conditions.vm.current_host == null ? 0 : 1
   virtual_machine_id = data.virtfleet_conditions.vm.virtual_machine_id
 }
 
 data "virtfleet_domain_stats" "vm" {
-  count              = data.virtfleet_conditions.vm.host == null ? 0 : 1
+  count              = data.virtfleet_conditions.vm.current_host == null ? 0 : 1
   virtual_machine_id = data.virtfleet_conditions.vm.virtual_machine_id
   interval           = "2s"
 }
@@ -74,7 +74,7 @@ locals {
   head = [
     "${var.name}: ${local.vm.status} (${coalesce(local.vm.status_reason, "-")}), phase ${local.vm.phase}",
     local.host == null ? "on no host that answers" : join(", ", compact([
-      "on ${local.host.hostname} (${local.vm.host})", "libvirt ${local.host.libvirt_version}",
+      "on ${local.host.hostname} (${local.vm.current_host})", "libvirt ${local.host.libvirt_version}",
       "QEMU ${local.host.hypervisor_version}", "${length(local.host.virtual_machines)} VMs",
       try("cordoned by ${local.host.cordon.owner}", ""),
     ])),

@@ -44,7 +44,7 @@ mount -t tmpfs tmpfs /dev/shm
 # One process for all of them.
 mount --all --fstab "$root/../fstab"
 
-# libvirt asks a QEMU anew what it can do, a second each time, while QEMU's user may not open an existing /dev/kvm.
+# libvirt asks a QEMU what it can do again, a second each time, while QEMU's user may not open an existing /dev/kvm.
 # The real machine decides who may; here every account may.
 if [ -c /dev/kvm ]; then
 	rm -f "$root/kvm"

@@ -92,7 +92,7 @@ const everythingSpec = `{
 	"routes": [{"destination": "10.9.0.0/16", "gateway": "192.168.10.2", "metric": 3}],
 	"port_groups": {"eng": {
 		"default": true, "vlan": {"tags": [42, 43], "trunk": true, "native_tag": 42, "native_mode": "untagged"},
-		"virtual_port": {"type": "openvswitch", "parameters": {"profileid": "x"}},
+		"virtual_port": {"type": "openvswitch", "profile_id": "x"},
 		"bandwidth": {"inbound": {"average": 1000, "peak": 5000, "burst": 1024}}
 	}},
 	"vlan": {"tags": [5]}, "virtual_port": {"type": "802.1Qbh"},
@@ -157,6 +157,17 @@ func TestApply_changesWhatIsWantedAndKeepsTheRest(t *testing.T) {
 		"no addresses": {`{"ips": []}`, "virbr7", "<ip"},
 		"port group": {
 			`{"port_groups": {"eng": {"vlan": {"tags": [7]}}}}`, "trustGuestRxFilters=\"yes\"", "openvswitch",
+		},
+		"virtual port": {
+			`{"virtual_port": {"type": "802.1Qbg", "manager_id": 0, "type_id": 1193047, "type_id_version": 1,
+				"instance_id": "09B11C53-8B5C-4EEB-8F00-D84EAA0AAA4F"}}`,
+			"<virtualport type=\"802.1Qbg\"><parameters managerid=\"0\" typeid=\"1193047\" typeidversion=\"1\" " +
+				"instanceid=\"09B11C53-8B5C-4EEB-8F00-D84EAA0AAA4F\"/>", "802.1Qbh",
+		},
+		"profile": {
+			`{"virtual_port": {"type": "openvswitch", "profile_id": "prod",
+				"interface_id": "09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4f"}}`,
+			"<parameters interfaceid=\"09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4f\" profileid=\"prod\"/>", "802.1Qbh",
 		},
 		"options":    {`{"dnsmasq_options": ["log-dhcp"]}`, "<dnsmasq:option value=\"log-dhcp\"/>", "dhcp-option"},
 		"no options": {`{"dnsmasq_options": []}`, "kept", "dhcp-option"},

@@ -13,7 +13,10 @@ func fullSpec() Spec {
 	limits := func(n int) *Bandwidth { return &Bandwidth{Inbound: rate(n), Outbound: rate(n + 100)} }
 	vlan := func() *VLAN { return &VLAN{Tags: []int{7, 8}, Trunk: true, NativeTag: 7, NativeMode: "tagged"} }
 	port := func() *VirtualPort {
-		return &VirtualPort{Type: "802.1Qbg", Parameters: map[string]string{"managerid": "1", "typeid": "2"}}
+		return &VirtualPort{
+			Type: "802.1Qbg", InterfaceID: "09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4f", ProfileID: "prod", ManagerID: new(1),
+			TypeID: new(2), TypeIDVersion: new(3), InstanceID: "f9b4cbc8-54a5-4a4b-a4e0-1a1a1a1a1a1a",
+		}
 	}
 	return Spec{
 		Forward: &Forward{

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/beevik/etree"
 )
@@ -103,16 +104,18 @@ func readVirtualPort(parent *etree.Element) *VirtualPort {
 	if e == nil {
 		return nil
 	}
-	v := &VirtualPort{Type: attr(e, "type")}
-	for _, p := range children(e, "parameters") {
-		for _, a := range p.Attr {
-			if v.Parameters == nil {
-				v.Parameters = map[string]string{}
-			}
-			v.Parameters[a.Key] = a.Value
+	p := child(e, "parameters")
+	optional := func(key string) *int {
+		if attr(p, key) == "" {
+			return nil
 		}
+		return new(number(p, key))
 	}
-	return v
+	return &VirtualPort{
+		Type: attr(e, "type"), InterfaceID: attr(p, "interfaceid"), ProfileID: attr(p, "profileid"),
+		ManagerID: optional("managerid"), TypeID: optional("typeid"), TypeIDVersion: optional("typeidversion"),
+		InstanceID: attr(p, "instanceid"),
+	}
 }
 
 func applyVirtualPort(parent *etree.Element, want *VirtualPort) {
@@ -125,13 +128,16 @@ func applyVirtualPort(parent *etree.Element, want *VirtualPort) {
 	}
 	e := parent.CreateElement("virtualport")
 	set(e, "type", want.Type)
-	if len(want.Parameters) == 0 {
+	if equal(want.normal(), &VirtualPort{Type: want.Type}) {
 		return
 	}
-	parameters := e.CreateElement("parameters")
-	for _, key := range slices.Sorted(maps.Keys(want.Parameters)) {
-		set(parameters, key, want.Parameters[key])
-	}
+	p := e.CreateElement("parameters")
+	set(p, "interfaceid", want.InterfaceID)
+	set(p, "profileid", want.ProfileID)
+	setOptional(p, "managerid", want.ManagerID)
+	setOptional(p, "typeid", want.TypeID)
+	setOptional(p, "typeidversion", want.TypeIDVersion)
+	set(p, "instanceid", want.InstanceID)
 }
 
 func (v *VirtualPort) normal() *VirtualPort {
@@ -139,9 +145,7 @@ func (v *VirtualPort) normal() *VirtualPort {
 		return nil
 	}
 	n := *v
-	if len(n.Parameters) == 0 {
-		n.Parameters = nil
-	}
+	n.InterfaceID, n.InstanceID = strings.ToLower(v.InterfaceID), strings.ToLower(v.InstanceID) // UUIDs
 	return &n
 }
 

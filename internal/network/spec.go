@@ -155,8 +155,13 @@ type VLAN struct {
 
 // VirtualPort is how interfaces are attached to a switch: "openvswitch", "802.1Qbg", ...
 type VirtualPort struct {
-	Type       string            `json:"type,omitzero"`
-	Parameters map[string]string `json:"parameters,omitzero"`
+	Type          string `json:"type,omitzero"`
+	InterfaceID   string `json:"interface_id,omitzero"`
+	ProfileID     string `json:"profile_id,omitzero"`
+	ManagerID     *int   `json:"manager_id,omitzero"`
+	TypeID        *int   `json:"type_id,omitzero"`
+	TypeIDVersion *int   `json:"type_id_version,omitzero"`
+	InstanceID    string `json:"instance_id,omitzero"`
 }
 
 // Bandwidth limits traffic.

@@ -189,6 +189,9 @@ func walkDescriptions(t *testing.T, at string, d described, most int) {
 				t.Errorf("%s.%s: %s has no description", at, key, members.MapIndex(key).Type())
 				continue
 			}
+			if wrong := wrongName(at, key.String(), member); wrong != "" {
+				t.Errorf("%s.%s: %s", at, key, wrong)
+			}
 			walkDescriptions(t, at+"."+key.String(), member, maxDescription)
 		}
 	}

@@ -24,8 +24,8 @@ refuse 'stringvalidator\.OneOf\(' 'Use value.Among, whose message is that of all
 refuse '^[^/]*"[^"/]*\b([Ss]ome|[Nn]o)body\b' \
 	"Say who: a user, another run, another tool; or say \"unknown\"." internal/provider
 refuse '^[^/]*"[^"]*(Omitted:|Default [^A-Za-z0-9+ ])' 'Write "Default: ..." or "Default for new ...: ...".' internal/provider
-refuse '^[^/]*"[^"]*(if need be|declared anew|goes on on|holes stay)' \
-	"Write \"if necessary\", \"can't be used for new ...\", \"continues on\", \"sparse files stay sparse\"."
+refuse '^[^/]*"[^"]*(if need be|goes on on|holes stay)' \
+	"Write \"if necessary\", \"continues on\", \"sparse files stay sparse\"."
 
 # Words of comments and texts. In the lab and the tools a machine may be a computer.
 # refuse_word <pattern> <what to write instead> [<lines that are exempt>], in the files of "plain".
@@ -46,11 +46,13 @@ refuse_word '["`][^"`<]*\b(a|the|this|that|each|every|new|its|all|no|of) machine
 mapfile -t plain < <(find internal -name '*.go' ! -name '*_test.go' | grep -vE '^internal/(lab|tools)/' | sort)
 refuse_word '^(?![\t ]*//)[^"`]*"[^"]*\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' \
 	'Say who: a user, another run, another tool, no host.' '// '
-refuse_word '^(?![\t ]*//)[^"`]*"[^"]*\b(emptied|emptying|in the way|in their way|made anew|whoever|going on again|to and fro|mended|as of now|by now"|at present)\b' \
+refuse_word '^(?![\t ]*//)[^"`]*"[^"]*\b(emptied|emptying|in the way|in their way|anew|whoever|going on again|to and fro|mended|as of now|by now"|at present)\b' \
 	'Write "drained", "blocks", "created again", "continue", "back and forth", "repair", "now", or name who.' '// '
 
-refuse_word '^(?![\t ]*//)[^"`]*"[^"]*\b([Ss]ee to it|once at least|installed anew|comes? to an end|are wanted)\b' \
-	'Write "make sure", "at least once", "reinstalled", "ends" or "needs".' '// '
+refuse_word '^(?![\t ]*//)[^"`]*"[^"]*\b([Ss]ee to it|once at least|comes? to an end|are wanted)\b' \
+	'Write "make sure", "at least once", "ends" or "needs".' '// '
+
+refuse_word '^(?![\t ]*//)[^"`]*["`][^"]*([Ll]eftover)' 'Write "stale" or "stale definition".' '// '
 
 # Words of comments, in tests too.
 mapfile -t plain < <(find internal main.go -name '*.go' | sort)
@@ -69,8 +71,9 @@ mapfile -t plain < <(find templates examples README.md CONTRIBUTING.md CHANGELOG
 	-o -name '*.sh' -o -name GNUmakefile \) | grep -v '/check-text.sh$' | sort)
 refuse_word '\b([Ss]ome|[Nn]o|[Aa]ny|[Ee]very)body\b' 'Say who: a user, another run, another tool, no host.' \
 	'^CONTRIBUTING\.md:[0-9]+:(\||  )'
-refuse_word '\b(emptied|emptying|beside|made anew|to and fro|goes on|go on with|if need be|as long as|(stands?|stood) still)\b|[Hh]oles stay|in the way\b' \
+refuse_word '\b(emptied|emptying|beside|anew|to and fro|goes on|go on with|if need be|as long as|(stands?|stood) still)\b|[Hh]oles stay|in the way\b' \
 	'Write "drained", "compared with", "created again", "continues", "while", "blocks", "is paused".' '^CONTRIBUTING\.md:[0-9]+:(\||  )'
+refuse_word '[Ll]eftover' 'Write "stale" or "stale definition".' '^CONTRIBUTING\.md:[0-9]+:(\||  )'
 refuse_word '\b(wins? over|who goes|(is|are) waited for|stops? because)\b' \
 	'Write "takes precedence over", "where each VM goes", "the provider waits for"; after a negation, "because" has two meanings.' \
 	'^CONTRIBUTING\.md:[0-9]+:(\||  )'

@@ -45,7 +45,7 @@ type HostDetails struct {
 // HostedVM is a VM that a host knows.
 type HostedVM struct {
 	UUID, Name string
-	// Role is the host's role for the VM: a status.Role, RoleDefined or RoleLeftover; "" where that is unclear.
+	// Role is the host's role for the VM: a status.Role, RoleDefined or RoleStale; "" where that is unclear.
 	Role string
 	// Status is the VM's status, whichever host it is on.
 	Status string
@@ -55,8 +55,8 @@ type HostedVM struct {
 const (
 	// RoleDefined is the host of a VM that is off.
 	RoleDefined = "defined"
-	// RoleLeftover is a host with a stale definition: the VM is on another host.
-	RoleLeftover = "leftover"
+	// RoleStale is a host with a stale definition: the VM is on another host.
+	RoleStale = "stale"
 )
 
 // fill reads the cordon, the networks and the requested parts, all at the same time.
@@ -158,6 +158,6 @@ func roleOf(l inventory.Listed, host string) string {
 	case l.VM.Host == host:
 		return RoleDefined
 	default:
-		return RoleLeftover
+		return RoleStale
 	}
 }

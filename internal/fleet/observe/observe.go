@@ -29,15 +29,15 @@ type Question struct {
 
 // The names of parts that an observation may lack, in Observation.Unavailable.
 const (
-	PartAgent     = "guest-agent"
+	PartAgent     = "guest_agent"
 	PartLease     = "lease"
 	PartARP       = "arp"
 	PartJob       = "job"
 	PartBlockers  = "blockers"
 	PartDisks     = "disks"
-	PartDiskError = "disk-errors"
-	PartPolicies  = "eviction-policies"
-	PartQEMULog   = "qemu-log"
+	PartDiskError = "disk_errors"
+	PartPolicies  = "eviction_policies"
+	PartQEMULog   = "qemu_log"
 )
 
 // Parts are the names of all parts.

@@ -229,12 +229,12 @@ func TestConditions_sayWhy(t *testing.T) {
 		},
 		{
 			"left behind", func(f *status.Facts) { f.StaleHosts = []string{"kvm3", "kvm2"} }, status.StaleDefinition,
-			status.True, "LeftoverDefinition", "kvm2, kvm3", status.LayerFleet,
+			status.True, "StaleDefinition", "kvm2, kvm3", status.LayerFleet,
 			time.Time{},
 		},
 		{
 			"left behind by a move of ours", func(f *status.Facts) { f.StaleHosts, f.StaleSince = []string{"kvm2"}, began },
-			status.StaleDefinition, status.True, "LeftoverDefinition", "kvm2", status.LayerFleet, began,
+			status.StaleDefinition, status.True, "StaleDefinition", "kvm2", status.LayerFleet, began,
 		},
 		{
 			"being saved", func(f *status.Facts) { f.State, f.Reason, f.PausedSince = status.Paused, "Save", began },

@@ -161,7 +161,7 @@ func staleDefinition(f Facts) Condition {
 	case len(f.StaleHosts) > 0:
 		hosts := slices.Sorted(slices.Values(f.StaleHosts))
 		return Condition{
-			Status: True, Reason: "LeftoverDefinition", Since: f.StaleSince, Layer: LayerFleet,
+			Status: True, Reason: "StaleDefinition", Since: f.StaleSince, Layer: LayerFleet,
 			Message: "these hosts have a stale definition of it: " + strings.Join(hosts, ", "),
 		}
 	case len(f.SilentHosts) > 0:

@@ -120,7 +120,7 @@ dirty_memory() {
 	while :; do
 		at=0
 		while [ $((at * 4)) -lt "$1" ]; do
-			# In small pieces: with every one the kernel is entered anew, see GuestCmdline.
+			# In small pieces: the kernel is entered again with each, see GuestCmdline.
 			dd if=/dev/shm/block of=/mnt/dirty bs=64k seek=$((at * 64)) conv=notrunc 2>/dev/null
 			at=$((at + 1))
 			[ $said = no ] || [ -z "$interval" ] || pause "$interval"

@@ -155,7 +155,7 @@ func TestModel_tellsChanges(t *testing.T) {
 		"agent and stale definition": {
 			{found: []fleet.Listed{listed("web", nil)}},
 			{found: []fleet.Listed{listed("web", func(vm *fleet.VM) { vm.StaleHosts = []string{"kvm2"} })}, want: []string{
-				"kvm1 web StaleDefinition=True (LeftoverDefinition)",
+				"kvm1 web StaleDefinition=True (StaleDefinition)",
 			}},
 			{found: []fleet.Listed{listed("web", func(vm *fleet.VM) {
 				vm.StaleHosts, vm.Metadata.Host = []string{"kvm2"}, ""

@@ -166,7 +166,7 @@ func TestAccConditions_lifeOfAVM(t *testing.T) {
 		`"/><target dev="vda"/></disk>`)
 
 	s := m.look()
-	s.is("phase", "Unknown", "status", "Stopped", "ready", "false", "host", "kvm1", "name", m.name,
+	s.is("phase", "Unknown", "status", "Stopped", "ready", "false", "current_host", "kvm1", "name", m.name,
 		"migration_state", "null", "os", "null", "active_hosts", "map[]",
 		"interfaces/0/info_source", "domain", "interfaces/0/name", "net0",
 		"memory/guest_at_boot_bytes", fmt.Sprint(192<<20), "memory/guest_current_bytes", "null")
@@ -257,7 +257,7 @@ func TestAccConditions_agentAbsent(t *testing.T) {
 	s := m.look()
 	s.is("ready", "true", "interfaces/0/info_source", "domain, lease", "os", "null")
 	s.condition("AgentConnected", "False", "ChannelClosed", "qemu", "no agent")
-	if why := fmt.Sprint(s.at("unavailable/guest-agent")); !strings.HasPrefix(why, "not connected") {
+	if why := fmt.Sprint(s.at("unavailable/guest_agent")); !strings.HasPrefix(why, "not connected") {
 		t.Errorf("the agent is unavailable because %q", why)
 	}
 }
@@ -305,7 +305,7 @@ func TestAccConditions_agentWithoutLease(t *testing.T) {
 	m.tf.Config(t, fmt.Sprintf("%s\ndata %q \"this\" {\n  name = %q\n  target_host = \"kvm2\"\n}\n", acctest.Config(l),
 		conditions.TypeName, m.name))
 	s = m.look()
-	s.is("virtual_machine_id", m.id, "host", "kvm1")
+	s.is("virtual_machine_id", m.id, "current_host", "kvm1")
 	for _, b := range s.all["blockers"].([]any) { //nolint:forcetypeassert // A test may panic.
 		if why := fmt.Sprint(b); strings.Contains(why, "kvm3") {
 			t.Errorf("asked about kvm2, and told %s", why)
@@ -398,7 +398,7 @@ func TestAccConditions_migration(t *testing.T) {
 	at := "/virtual_machines/" + m.id + "/"
 	seen{t, fleet}.is("hosts/kvm1"+at+"role", "source", "hosts/kvm1"+at+"status", "Migrating",
 		"hosts/kvm2"+at+"role", "target", "hosts/kvm2"+at+"status", "Migrating", "hosts/kvm3"+at+"role", "null")
-	s.is("phase", "Running", "status", "Migrating", "host", "kvm1", "ready", "true",
+	s.is("phase", "Running", "status", "Migrating", "current_host", "kvm1", "ready", "true",
 		"active_hosts", "map[kvm1:source kvm2:target]", "migration_state/source_host", "kvm1",
 		"migration_state/target_host", "kvm2", "migration_state/mode", "PreCopy", "migration_state/phase", "Running",
 		"migration_state/method", "LiveMigration", "migration_state/completed", "false", "migration_state/end_time", "null",
@@ -415,7 +415,7 @@ func TestAccConditions_migration(t *testing.T) {
 
 	m.virsh("suspend", m.name)
 	s = m.look()
-	s.is("status", "Migrating", "host", "kvm1", "ready", "false", "migration_state/mode", "Paused",
+	s.is("status", "Migrating", "current_host", "kvm1", "ready", "false", "migration_state/mode", "Paused",
 		"active_hosts", "map[kvm1:source kvm2:target]")
 	s.condition("Paused", "True", "PausedByMigrationMonitor", "libvirt", "")
 
@@ -460,13 +460,13 @@ func (m *testVM) isRecorded() {
 
 	m.tf.Config(t, ordered(`migration_options = { bandwidth = "2Mi", completion_timeout_per_gib = "2s" }`))
 	m.tf.Fail(t, "apply")
-	lookAfter().is("host", "kvm1", "migration_state/phase", "Failed", "migration_state/completed", "true",
+	lookAfter().is("current_host", "kvm1", "migration_state/phase", "Failed", "migration_state/completed", "true",
 		"migration_state/failed", "true", "migration_state/failure_plane", "data",
 		"migration_state/abort_requested", "true", "migration_state/abort_status", "Succeeded")
 
 	m.tf.Config(t, ordered(""))
 	m.tf.Run(t, "apply")
-	lookAfter().is("host", "kvm2", "migration_state/phase", "Succeeded", "migration_state/completed", "true",
+	lookAfter().is("current_host", "kvm2", "migration_state/phase", "Succeeded", "migration_state/completed", "true",
 		"migration_state/failed", "false", "migration_state/abort_requested", "false", "migration_state/recovered", "false",
 		"conditions/Started/last_transition_time", "null")
 	if left, empty := m.tf.Empty(t); !empty {
@@ -510,12 +510,12 @@ func TestAccConditions_silentHost(t *testing.T) {
 	}}.String()
 	m.config(provider, "")
 	s := m.look()
-	s.is("host", "kvm1", "status", "Stopped")
+	s.is("current_host", "kvm1", "status", "Stopped")
 	s.condition("StaleDefinition", "Unknown", "HostUnreachable", "fleet", "silent")
 	m.id = uuid.NewString()
 	m.config(provider, "")
 	s = m.look()
-	s.is("host", "null", "phase", "Unknown", "status", "Unknown", "ready", "null", "blockers", "null",
+	s.is("current_host", "null", "phase", "Unknown", "status", "Unknown", "ready", "null", "blockers", "null",
 		"active_hosts", "null")
 	s.condition("Connected", "False", "HostUnreachable", "connection", "silent")
 	s.condition("Started", "Unknown", "HostUnreachable", "connection", "silent")

@@ -111,7 +111,7 @@ func TestAccConditions_leftover(t *testing.T) {
 		m := &testVM{t: t, lab: l, tf: acctest.NewCLI(t), host: "kvm2", id: id, name: name}
 		m.config(acctest.Config(l), "")
 		s := m.look()
-		s.is("host", "kvm2", "conditions/StaleDefinition/last_transition_time", since)
-		s.condition("StaleDefinition", "True", "LeftoverDefinition", "fleet", "kvm1")
+		s.is("current_host", "kvm2", "conditions/StaleDefinition/last_transition_time", since)
+		s.condition("StaleDefinition", "True", "StaleDefinition", "fleet", "kvm1")
 	}
 }

@@ -27,7 +27,7 @@ func TestAccConditions_oldAgent(t *testing.T) {
 	for _, settings := range []string{"", "raw_commands = true"} {
 		m.config(acctest.Config(l), settings)
 		s := m.look()
-		s.is("ready", "true", "os", "null", "unavailable/guest-agent", "null", "interfaces/0/interface_name", "eth0")
+		s.is("ready", "true", "os", "null", "unavailable/guest_agent", "null", "interfaces/0/interface_name", "eth0")
 		s.condition("AgentConnected", "True", "AgentAnswers", "guest-agent", "")
 		s.condition("AgentVersionNotSupported", "True", "CommandsNotSupported", "guest-agent", ": "+old+"$")
 	}
@@ -61,11 +61,11 @@ func TestAccConditions_postCopyLost(t *testing.T) {
 
 	m.tf.Config(t, acctest.Config(l)+m.data(conditions.TypeName, "")+m.data(domainstats.TypeName, "jobs = true"))
 	s := m.look()
-	s.is("status", "Migrating", "host", "kvm2", "ready", "true", "active_hosts", "map[kvm1:source kvm2:target]",
+	s.is("status", "Migrating", "current_host", "kvm2", "ready", "true", "active_hosts", "map[kvm1:source kvm2:target]",
 		"migration_state/source_host", "kvm1", "migration_state/target_host", "kvm2", "migration_state/mode", "PostCopy")
 	// The VM is on the target by now, what is known of its migration at the source.
 	stats, _ := m.tf.State(t, domainstats.TypeName+".this")
-	seen{t, stats}.is("stats/"+m.id+"/host", "kvm2", "stats/"+m.id+"/job/operation", "MigrationOut")
+	seen{t, stats}.is("stats/"+m.id+"/current_host", "kvm2", "stats/"+m.id+"/job/operation", "MigrationOut")
 	m.config(acctest.Config(l), "")
 	s.condition("Irrecoverable", "False", "Recoverable", "fleet", "")
 
@@ -82,9 +82,10 @@ func TestAccConditions_postCopyLost(t *testing.T) {
 	})
 	s = m.look()
 	// libvirt keeps the job of the migration: the VM is still its source, and no host its target. It is over for good.
-	s.is("phase", "Failed", "status", "Failed", "status_reason", "PostcopyFailed", "host", "kvm1", "ready", "false",
-		"active_hosts", "map[kvm1:source]", "migration_state/mode", "PostCopy", "migration_state/target_host", "null",
-		"migration_state/phase", "Failed", "migration_state/failed", "true", "migration_state/failure_plane", "data")
+	s.is("phase", "Failed", "status", "Failed", "status_reason", "PostcopyFailed", "current_host", "kvm1",
+		"ready", "false", "active_hosts", "map[kvm1:source]", "migration_state/mode", "PostCopy",
+		"migration_state/target_host", "null", "migration_state/phase", "Failed", "migration_state/failed", "true",
+		"migration_state/failure_plane", "data")
 	s.condition("Irrecoverable", "True", "PostcopyFailed", "fleet", "no host has the target's part.* memory is lost")
 	s.condition("AgentConnected", "False", "GuestNotRunning", "libvirt", "Failed")
 	s.condition("Paused", "True", "PausedByPostcopyFailed", "libvirt", "kvm1")

@@ -23,7 +23,7 @@ type model struct {
 	TargetHost  types.String `tfsdk:"target_host"`
 	RawCommands types.Bool   `tfsdk:"raw_commands"`
 
-	Host         *string                    `tfsdk:"host"`
+	CurrentHost  *string                    `tfsdk:"current_host"`
 	Phase        *string                    `tfsdk:"phase"`
 	Status       *string                    `tfsdk:"status"`
 	StatusReason *string                    `tfsdk:"status_reason"`
@@ -57,7 +57,7 @@ func (m model) fromObservation(ctx context.Context, o *observe.Observation) (mod
 		return m, nil
 	}
 	m.Selection = onevm.Of(o.VM)
-	m.Host, m.StatusReason = &o.VM.Host, value.TextOrNull(o.VM.StatusReason())
+	m.CurrentHost, m.StatusReason = &o.VM.Host, value.TextOrNull(o.VM.StatusReason())
 	if known := o.Facts.Blockers.Value; known != nil {
 		m.Blockers = migrationoptions.FromBlockers(*known)
 	}

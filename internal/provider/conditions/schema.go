@@ -46,7 +46,7 @@ func ownAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Whether to ask QEMU and the guest agent with raw commands, for `QEMUNotLiveMigratable` and " +
 				"`AgentVersionNotSupported`. libvirt marks the VM as tainted, which has no effect. Default: `false`.",
 		},
-		"host": value.ReportedString("Host that the VM is on. Null if unknown."),
+		"current_host": value.ReportedString("Host that the VM is on. Null if unknown."),
 		"phase": value.ReportedString("Phase of the VM, as KubeVirt names it: `Running`, `Succeeded`, `Failed` or " +
 			"`Unknown`."),
 		"status": value.ReportedString("Status of the VM, as KubeVirt prints it: `Running`, `Stopped`, `Paused`, " +

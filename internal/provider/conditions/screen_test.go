@@ -51,7 +51,7 @@ func TestAccConditions_screen(t *testing.T) {
 		`Started +False +Unknown`, `Guest +unknown: not running`, `Memory +unknown$`,
 		`LAST EVENTS\n(a late event\n){10}$`,
 		// It was never started, so there is no log: that is said, and the rest is there.
-		`NOT KNOWN\n(.+\n)*qemu-log +.*/`+regexp.QuoteMeta(m.name)+`\.log: `)
+		`NOT KNOWN\n(.+\n)*qemu_log +.*/`+regexp.QuoteMeta(m.name)+`\.log: `)
 	m.boot()
 	shows(m.name, regexp.QuoteMeta(m.name)+`: Running \(Booted\), phase Running$`, `Ready +True +GuestRunning +- +libvirt`,
 		`Started +True +Booted +20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ +libvirt`, `QEMU'S LOG$`, `20.* tainted: high-privileges$`,

@@ -157,7 +157,7 @@ func TestAccDomainStats_saysWhatVirshSays(t *testing.T) {
 			},
 			ConfigStateChecks: []statecheck.StateCheck{
 				know(of(id, "name"), knownvalue.StringExact(name)),
-				know(of(id, "host"), knownvalue.StringExact("kvm2")),
+				know(of(id, "current_host"), knownvalue.StringExact("kvm2")),
 				know(of(id, "state"), knownvalue.StringExact("Running")),
 				know(of(id, "cpu.usage_percent"), knownvalue.Null()),
 				know(of(id, "elapsed_seconds"), knownvalue.Null()),
@@ -328,7 +328,7 @@ func migrating(t *testing.T, l *lab.Lab, id, name string) {
 			},
 			Config: acctest.Config(l) + data(fmt.Sprintf("name = %q\n  jobs = true\n  dirty_rate_period = \"1s\"", name)),
 			ConfigStateChecks: []statecheck.StateCheck{
-				know(of(id, "host"), knownvalue.StringExact("kvm1")),
+				know(of(id, "current_host"), knownvalue.StringExact("kvm1")),
 				know(of(id, "job.operation"), knownvalue.StringExact("MigrationOut")),
 				know(of(id, "job.data_remaining_bytes"), knownvalue.NotNull()),
 				know("virtual_machine_id", knownvalue.StringExact(id)),

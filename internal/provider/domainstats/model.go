@@ -50,7 +50,7 @@ func (f *facts) knownRates() stats.Rates {
 
 var factFields = fields[*facts]{
 	textField("name", "Name of the VM.", func(f *facts) string { return valueOrZero(f.vm).Name }),
-	textField("host", "Host that was asked.", func(f *facts) string { return valueOrZero(f.vm).Host }),
+	textField("current_host", "Host that the VM is on.", func(f *facts) string { return valueOrZero(f.vm).Host }),
 	textField("state", "State of the domain, such as `Running`, `Paused` or `Shutoff`.", func(f *facts) string {
 		if f.sample == nil {
 			return ""

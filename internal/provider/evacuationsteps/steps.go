@@ -3,6 +3,7 @@ package evacuationsteps
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	datasource "github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -18,7 +19,7 @@ import (
 
 // Step is one VM of an evacuation.
 type Step struct {
-	ID                  types.String   `tfsdk:"id"`
+	VirtualMachineID    types.String   `tfsdk:"virtual_machine_id"`
 	Name                types.String   `tfsdk:"name"`
 	Strategy            types.String   `tfsdk:"strategy"`
 	Origin              types.String   `tfsdk:"origin"`
@@ -34,9 +35,9 @@ type Step struct {
 const PolicyName = "eviction_policy_name"
 
 var descriptions = map[string]string{
-	"id":       "UUID of the VM.",
-	"name":     "Name of the VM.",
-	"strategy": "Eviction strategy of the VM.",
+	"virtual_machine_id": "UUID of the VM.",
+	"name":               "Name of the VM.",
+	"strategy":           "Eviction strategy of the VM.",
 	"origin": "Where the strategy comes from: `" + evacuation.OriginVM + "` (the VM's own), `" +
 		evacuation.OriginPolicy + "` or `" + evacuation.OriginProvider + "`.",
 	PolicyName: "Name of the `virtfleet_eviction_policy` that matches the VM. Null: none.",
@@ -78,7 +79,7 @@ func DataSource() map[string]datasource.Attribute {
 func Resource() map[string]resource.Attribute {
 	all := map[string]resource.Attribute{}
 	for name, description := range descriptions {
-		required := name == "id" || name == "name" || name == "strategy" || name == "origin" || name == "method"
+		required := slices.Contains([]string{"virtual_machine_id", "name", "strategy", "origin", "method"}, name)
 		switch name {
 		case "transfer":
 			all[name] = resource.StringAttribute{
@@ -102,10 +103,10 @@ func FromFleet(steps []evacuation.Step) []Step {
 	all := make([]Step, len(steps))
 	for i, s := range steps {
 		all[i] = Step{
-			ID: types.StringValue(s.UUID), Name: types.StringValue(s.Name), Strategy: types.StringValue(s.Strategy),
-			Origin: types.StringValue(s.Origin), PolicyName: value.NewStringOrNull(s.Policy),
-			MigrationPolicyName: value.NewStringOrNull(s.MigrationPolicy), Method: types.StringValue(s.Method),
-			Target: value.NewStringOrNull(s.Target), Transfer: value.NewQuantityNull(),
+			VirtualMachineID: types.StringValue(s.UUID), Name: types.StringValue(s.Name),
+			Strategy: types.StringValue(s.Strategy), Origin: types.StringValue(s.Origin),
+			PolicyName: value.NewStringOrNull(s.Policy), MigrationPolicyName: value.NewStringOrNull(s.MigrationPolicy),
+			Method: types.StringValue(s.Method), Target: value.NewStringOrNull(s.Target), Transfer: value.NewQuantityNull(),
 			Blockers: value.NewStringList(s.Blockers),
 		}
 		if s.Transfer > 0 {
@@ -125,7 +126,7 @@ func ToFleet(ctx context.Context, list types.List) ([]evacuation.Step, diag.Diag
 	all := make([]evacuation.Step, len(steps))
 	for i, s := range steps {
 		all[i] = evacuation.Step{
-			UUID: s.ID.ValueString(), Name: s.Name.ValueString(), Strategy: s.Strategy.ValueString(),
+			UUID: s.VirtualMachineID.ValueString(), Name: s.Name.ValueString(), Strategy: s.Strategy.ValueString(),
 			Origin: s.Origin.ValueString(), Policy: s.PolicyName.ValueString(), Method: s.Method.ValueString(),
 			MigrationPolicy: s.MigrationPolicyName.ValueString(),
 			Target:          s.Target.ValueString(), Blockers: value.StringList(s.Blockers),

@@ -36,7 +36,7 @@ func detailAttributes() map[string]schema.Attribute {
 				"name": value.ReportedString("Name of the VM."),
 				"role": value.ReportedString(
 					"Role of the host: `active` if the VM runs there; `source` or `target` while it moves; `defined` " +
-						"if it is off; `leftover` if this host has a stale definition of it. Null if unknown."),
+						"if it is off; `stale` if this host has a stale definition of it. Null if unknown."),
 				"status": value.ReportedString("Status of the VM, as KubeVirt prints it."),
 			}},
 		},

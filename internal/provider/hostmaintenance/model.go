@@ -54,9 +54,9 @@ func (m *model) setSteps(steps []hostrecord.Step, drained bool) {
 	results := make([]attr.Value, len(steps))
 	for i, s := range steps {
 		results[i] = types.ObjectValueMust(resultType.AttrTypes, map[string]attr.Value{
-			"id": types.StringValue(s.UUID), "name": types.StringValue(s.Name), "method": types.StringValue(s.Method),
-			"target": value.NewStringOrNull(s.WentTo()), "result": value.NewStringOrNull(s.Result),
-			"reason": value.NewStringOrNull(s.Reason),
+			"virtual_machine_id": types.StringValue(s.UUID), "name": types.StringValue(s.Name),
+			"method": types.StringValue(s.Method), "target": value.NewStringOrNull(s.WentTo()),
+			"result": value.NewStringOrNull(s.Result), "reason": value.NewStringOrNull(s.Reason),
 		})
 	}
 	m.Results = types.ListValueMust(resultType, results)

@@ -18,8 +18,8 @@ import (
 )
 
 var resultType = types.ObjectType{AttrTypes: map[string]attr.Type{
-	"id": types.StringType, "name": types.StringType, "method": types.StringType, "target": types.StringType,
-	"result": types.StringType, "reason": types.StringType,
+	"virtual_machine_id": types.StringType, "name": types.StringType, "method": types.StringType,
+	"target": types.StringType, "result": types.StringType, "reason": types.StringType,
 }}
 
 // Schema describes the resource.
@@ -76,10 +76,10 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 				NestedObject: schema.NestedAttributeObject{
 					CustomType: resultType,
 					Attributes: map[string]schema.Attribute{
-						"id":     resultAttribute("UUID of the VM."),
-						"name":   resultAttribute("Name of the VM."),
-						"method": resultAttribute("What was to be done with the VM."),
-						"target": resultAttribute("Host that the VM was moved to, or was to be moved to. Null: none."),
+						"virtual_machine_id": resultAttribute("UUID of the VM."),
+						"name":               resultAttribute("Name of the VM."),
+						"method":             resultAttribute("What was to be done with the VM."),
+						"target":             resultAttribute("Host that the VM was moved to, or was to be moved to. Null: none."),
 						"result": resultAttribute(
 							"What was done with the VM: `Moved`, `ColdMoved`, `ShutDown`, `Saved`, `Left` or `Failed`. `Left`: it " +
 								"was off and stayed on this host. Null: nothing yet."),

@@ -141,7 +141,7 @@ func TestAccHosts_details(t *testing.T) {
 			ConfigStateChecks: []statecheck.StateCheck{
 				names(first.Name, second.Name),
 				know(of(first.Name, "virtual_machines"), knownvalue.MapExact(map[string]knownvalue.Check{
-					off: role("defined", "Stopped"), moved: role("leftover", "Running"),
+					off: role("defined", "Stopped"), moved: role("stale", "Running"),
 				})),
 				know(of(second.Name, "virtual_machines"), knownvalue.MapExact(map[string]knownvalue.Check{
 					moved: role("active", "Running"),

@@ -114,7 +114,20 @@ func TestNetwork_kinds(t *testing.T) {
 		 bridge  = "ovs0"
 		 virtual_port = { type = "openvswitch" }
 		 port_groups = {
-		   ops = { vlan = { tags = [42] } }
+		   ops = {
+		     vlan         = { tags = [42] }
+		     virtual_port = {
+		       type         = "openvswitch"
+		       profile_id   = "prod"
+		       interface_id = "09B11C53-8b5c-4eeb-8f00-d84eaa0aaa4f"
+		     }
+		   }
+		   qbg = {
+		     virtual_port = {
+		       type        = "802.1Qbg", manager_id = 0, type_id = 1193047, type_id_version = 1
+		       instance_id = "09b11c53-8b5c-4eeb-8f00-d84eaa0aaa4f"
+		     }
+		   }
 		   all = { default = true, vlan = { tags = [42, 43], native_tag = 42, native_mode = "untagged" } }
 		 }`,
 		"forward = { mode = \"isolated\" }\nips = [{ address = \"fd00:77::1/64\" }]",

@@ -1,7 +1,10 @@
 package network
 
 import (
+	"regexp"
+
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -33,6 +36,15 @@ func requiredString(description string) schema.Attribute {
 
 func stringAttribute(description string) schema.Attribute {
 	return schema.StringAttribute{MarkdownDescription: description, Optional: true}
+}
+
+var uuids = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+func uuidAttribute(description string) schema.Attribute {
+	return schema.StringAttribute{
+		MarkdownDescription: description, Optional: true,
+		Validators: []validator.String{stringvalidator.RegexMatches(uuids, "must be a UUID")},
+	}
 }
 
 func stringsAttribute(description string) schema.Attribute {

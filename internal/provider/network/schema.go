@@ -201,13 +201,16 @@ func vlanAttributes() map[string]schema.Attribute {
 func virtualPortAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"type": schema.StringAttribute{
-			MarkdownDescription: "Type: `openvswitch`, `802.1Qbg`, `802.1Qbh` or `midonet`.", Required: true,
-			Validators: []validator.String{value.Among("openvswitch", "802.1Qbg", "802.1Qbh", "midonet")},
+			MarkdownDescription: "Kind of the virtual switch: `openvswitch`, `802.1Qbg`, `802.1Qbh` or `midonet`.",
+			Required:            true,
+			Validators:          []validator.String{value.Among("openvswitch", "802.1Qbg", "802.1Qbh", "midonet")},
 		},
-		"parameters": schema.MapAttribute{
-			MarkdownDescription: "Parameters by libvirt's names, such as `profileid`.", ElementType: types.StringType,
-			Optional: true,
-		},
+		"interface_id":    uuidAttribute("UUID by which Open vSwitch or MidoNet know the interface."),
+		"profile_id":      stringAttribute("Port profile of Open vSwitch or 802.1Qbh."),
+		"manager_id":      int64Attribute("VSI manager id of 802.1Qbg.", 0, 1<<8-1),
+		"type_id":         int64Attribute("VSI type id of 802.1Qbg.", 0, 1<<24-1),
+		"type_id_version": int64Attribute("VSI type id version of 802.1Qbg.", 0, 1<<8-1),
+		"instance_id":     uuidAttribute("VSI instance id of 802.1Qbg, a UUID."),
 	}
 }
 

@@ -23,7 +23,7 @@ func placeByHand() moveList {
 			to := w.host("to", w.at(v))
 			w.redefine(v, to.Name, "as it is", as)
 		}),
-		on("undefine leftover", 2, leaves, func(w *world, v *vm) {
+		on("undefine stale definition", 2, leaves, func(w *world, v *vm) {
 			v.may.undefine = len(w.sights[v.uuid].defined) == 1
 			w.virsh(draw(w, "host", w.leftovers(v)...), "undefine", v.uuid, "--managed-save", "--snapshots-metadata",
 				"--checkpoints-metadata")

@@ -70,7 +70,7 @@ func TestAccVirtualMachine_ownDiskDetachedByHand(t *testing.T) {
 	was = file("root")
 	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 0 64k", was)
 	l.Virsh(t, "kvm1", "undefine", name)
-	expect(t, tf.Run(t, "plan"), "will be created", "Disks are created anew", "root: "+was)
+	expect(t, tf.Run(t, "plan"), "will be created", "Disks will be created again", "root: "+was)
 	declare("b", fmt.Sprintf("root = { file = %q }", was))
 	tf.Run(t, "apply")
 	declare("b", root)

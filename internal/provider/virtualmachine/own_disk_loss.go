@@ -68,8 +68,8 @@ func (m *model) warnMadeAnew(fenced []string) diag.Diagnostics {
 		return nil
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"),
-		"Disks are created anew: "+text(m.Name), fmt.Sprintf("No host has virtual machine %[1]q any more. If it is created "+
-			"again, these disks, which are made with it, are new. What was on them may still be in these files on host "+
+		"Disks will be created again: "+text(m.Name), fmt.Sprintf("No host has virtual machine %[1]q any more. If it is "+
+			"created again, these disks, which are made with it, are new. What was on them may still be in these files on host "+
 			"%[2]q, which had it last:%[3]s\n\nTo keep the data, before you apply: define the virtual machine "+
 			"again on that host from a copy of its XML (\"virsh define\"). Or set host "+
 			"= %[2]q, and replace pool by file with these paths; a later apply can change file back to pool.", text(m.Name),

@@ -33,7 +33,7 @@ type condition struct {
 // virtualMachine is one VM.
 type virtualMachine struct {
 	Name         string                `tfsdk:"name"`
-	Host         *string               `tfsdk:"host"`
+	CurrentHost  *string               `tfsdk:"current_host"`
 	Labels       map[string]string     `tfsdk:"labels"`
 	RunStrategy  *string               `tfsdk:"run_strategy"`
 	Phase        string                `tfsdk:"phase"`
@@ -83,7 +83,7 @@ func fromListed(listed fleet.Listed, facts status.Facts) virtualMachine {
 		return m
 	}
 	m.Eviction, m.Evacuation = evacuationsteps.FromRule(listed.Rule), value.TextOrNull(facts.EvictedFrom)
-	m.Host, m.StatusReason = &vm.Host, value.TextOrNull(vm.StatusReason())
+	m.CurrentHost, m.StatusReason = &vm.Host, value.TextOrNull(vm.StatusReason())
 	m.RunStrategy, m.Labels = value.TextOrNull(vm.Metadata.RunStrategy), vm.Metadata.Labels
 	if m.Labels == nil {
 		m.Labels = map[string]string{}

@@ -73,8 +73,8 @@ func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 func vmAttributes() map[string]schema.Attribute {
 	text, number := value.ReportedString, value.ReportedNumber
 	return map[string]schema.Attribute{
-		"name": text("Name of the VM. Two hosts can have VMs of one name if another tool created one."),
-		"host": text("Host that the VM is on. Null if that isn't certain, see `error`."),
+		"name":         text("Name of the VM. Two hosts can have VMs of one name if another tool created one."),
+		"current_host": text("Host that the VM is on. Null if that isn't certain, see `error`."),
 		"labels": schema.MapAttribute{
 			Computed: true, ElementType: types.StringType, MarkdownDescription: "Labels of the VM.",
 		},
