@@ -185,7 +185,10 @@ func testLife(t *testing.T, typeName string, k kind) {
 			}),
 		}, repairs, []resource.TestStep{
 			// A host that doesn't answer is no reason to do anything, and one to fail a change. Nor is another order.
-			{Config: silent + reordered(policy(k.most)), ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionNoop)},
+			{
+				Config:           silent + reordered(policy(k.most)),
+				ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionNoop),
+			},
 			{
 				Config:      silent + policy(k.other),
 				ExpectError: regexp.MustCompile(`(?s)Unable to update ` + k.noun + ` "prod".*silent`),
