@@ -141,6 +141,7 @@ func testLife(t *testing.T, typeName string, k kind) {
 			%s
 		}`, typeName, says)
 	}
+	reordered := func(config string) string { return strings.Replace(config, `"web", "db"`, `"db", "web"`, 1) }
 	// step applies something that is to be on hosts afterwards.
 	step := func(config string, a plancheck.ResourceActionType, in string, hosts ...*lab.Host) resource.TestStep {
 		return resource.TestStep{
@@ -183,8 +184,11 @@ func testLife(t *testing.T, typeName string, k kind) {
 				l.Virsh(t, second.Name, "secret-undefine", secret(t, l, second.Name))
 			}),
 		}, repairs, []resource.TestStep{
-			// A host that doesn't answer is no reason to do anything, and one to fail a change.
-			{Config: silent + policy(k.most), ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionNoop)},
+			// A host that doesn't answer is no reason to do anything, and one to fail a change. Nor is another order.
+			{
+				Config:           silent + reordered(policy(k.most)),
+				ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionNoop),
+			},
 			{
 				Config:      silent + policy(k.other),
 				ExpectError: regexp.MustCompile(`(?s)Unable to update ` + k.noun + ` "prod".*silent`),

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
-	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/setvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -68,16 +68,16 @@ func Attributes(own map[string]schema.Attribute) map[string]schema.Attribute {
 }
 
 func namesAttribute(description string) schema.Attribute {
-	return schema.ListAttribute{
+	return schema.SetAttribute{
 		MarkdownDescription: description, ElementType: types.StringType, Optional: true,
-		Validators: []validator.List{listvalidator.SizeAtLeast(1), listvalidator.UniqueValues()},
+		Validators: []validator.Set{setvalidator.SizeAtLeast(1)},
 	}
 }
 
 var selectorType = types.ObjectType{AttrTypes: map[string]attr.Type{
 	"labels": types.MapType{ElemType: types.StringType},
-	"names":  types.ListType{ElemType: types.StringType},
-	"hosts":  types.ListType{ElemType: types.StringType},
+	"names":  types.SetType{ElemType: types.StringType},
+	"hosts":  types.SetType{ElemType: types.StringType},
 }}
 
 // Shared returns the attributes themselves, through which the resource accesses them in any model.
@@ -93,11 +93,11 @@ func (c *Common) Identity(id string) policy.Identity {
 	if labels, ok := all["labels"].(types.Map); ok {
 		i.Selector.Labels = value.StringMap(labels)
 	}
-	if machines, ok := all["names"].(types.List); ok {
-		i.Selector.Names = value.StringList(machines)
+	if machines, ok := all["names"].(types.Set); ok {
+		i.Selector.Names = value.StringSet(machines)
 	}
-	if hosts, ok := all["hosts"].(types.List); ok {
-		i.Selector.Hosts = value.StringList(hosts)
+	if hosts, ok := all["hosts"].(types.Set); ok {
+		i.Selector.Hosts = value.StringSet(hosts)
 	}
 	return i
 }
@@ -111,8 +111,8 @@ func (c *Common) fromIdentity(i policy.Identity) {
 	c.Selector = types.ObjectNull(selectorType.AttrTypes)
 	if s := i.Selector; s.Labels != nil || s.Names != nil || s.Hosts != nil {
 		c.Selector = types.ObjectValueMust(selectorType.AttrTypes, map[string]attr.Value{
-			"labels": value.NewStringMap(s.Labels), "names": value.NewStringList(s.Names),
-			"hosts": value.NewStringList(s.Hosts),
+			"labels": value.NewStringMap(s.Labels), "names": value.NewStringSet(s.Names),
+			"hosts": value.NewStringSet(s.Hosts),
 		})
 	}
 }

@@ -50,8 +50,8 @@ var computed = func() map[string]resource.Attribute {
 			all[name] = resource.BoolAttribute{MarkdownDescription: description, Computed: true}
 		case resource.Int64Attribute:
 			all[name] = resource.Int64Attribute{MarkdownDescription: description, Computed: true}
-		case resource.ListAttribute:
-			all[name] = resource.ListAttribute{MarkdownDescription: description, ElementType: a.ElementType, Computed: true}
+		case resource.SetAttribute:
+			all[name] = resource.SetAttribute{MarkdownDescription: description, ElementType: a.ElementType, Computed: true}
 		case resource.StringAttribute:
 			all[name] = resource.StringAttribute{
 				MarkdownDescription: description, CustomType: a.CustomType, Computed: true,

@@ -13,7 +13,7 @@ func FromOptions(o migration.Options) types.Object {
 	all := map[string]attr.Value{
 		"transport":                  value.NewStringOrNull(o.Transport),
 		"copy_storage":               value.NewStringOrNull(o.CopyStorage),
-		"shared_filesystems":         value.NewStringList(o.SharedFilesystems),
+		"shared_filesystems":         value.NewStringSet(o.SharedFilesystems),
 		"keep_source_disks":          types.BoolPointerValue(o.KeepSourceDisks),
 		"completion_timeout_per_gib": value.NewDurationPointer(o.CompletionTimeoutPerGiB),
 		"progress_timeout":           value.NewDurationPointer(o.ProgressTimeout),

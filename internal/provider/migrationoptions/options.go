@@ -33,7 +33,7 @@ var Attributes = map[string]resource.Attribute{
 	"allow_workload_disruption":  resource.BoolAttribute{Optional: true},
 	"allow_network_change":       resource.BoolAttribute{Optional: true},
 	"copy_storage":               resource.StringAttribute{Optional: true, Validators: among(migration.CopyModes)},
-	"shared_filesystems":         resource.ListAttribute{Optional: true, ElementType: types.StringType},
+	"shared_filesystems":         resource.SetAttribute{Optional: true, ElementType: types.StringType},
 	"keep_source_disks":          resource.BoolAttribute{Optional: true},
 	"bandwidth":                  resource.StringAttribute{Optional: true, CustomType: value.QuantityType},
 	"parallel_connections":       resource.Int64Attribute{Optional: true},
@@ -61,7 +61,7 @@ func describedAs(description string) map[string]resource.Attribute {
 		case resource.Int64Attribute:
 			a.MarkdownDescription = description
 			all[name] = a
-		case resource.ListAttribute:
+		case resource.SetAttribute:
 			a.MarkdownDescription = description
 			all[name] = a
 		case resource.StringAttribute:
@@ -140,7 +140,7 @@ func Options(block types.Object) migration.Options {
 		AllowWorkloadDisruption: value.Bool(blockValue[types.Bool](a, "allow_workload_disruption")),
 		AllowNetworkChange:      value.Bool(blockValue[types.Bool](a, "allow_network_change")),
 		CopyStorage:             blockValue[types.String](a, "copy_storage").ValueString(),
-		SharedFilesystems:       value.StringList(blockValue[types.List](a, "shared_filesystems")),
+		SharedFilesystems:       value.StringSet(blockValue[types.Set](a, "shared_filesystems")),
 		KeepSourceDisks:         value.Bool(blockValue[types.Bool](a, "keep_source_disks")),
 		Bandwidth:               blockValue[value.Quantity](a, "bandwidth").Bytes(),
 		Compression:             blockValue[types.String](a, "compression").ValueString(),

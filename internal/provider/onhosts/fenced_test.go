@@ -27,7 +27,11 @@ func TestCreate_allFenced(t *testing.T) {
 	for _, c := range []struct {
 		hosts types.Set
 		fails bool
-	}{{newHosts([]string{"kvm1"}), true}, {newHosts([]string{"kvm1", "kvm2"}), false}, {newHosts(nil), false}} {
+	}{
+		{value.NewStringSet([]string{"kvm1"}), true},
+		{value.NewStringSet([]string{"kvm1", "kvm2"}), false},
+		{value.NewStringSet(nil), false},
+	} {
 		targets, said := Targets(data, c.hosts)
 		if said.HasError() || (said.WarningsCount() > 0) != c.fails {
 			t.Errorf("%s: the plan says %v", c.hosts, said)

@@ -33,15 +33,6 @@ func namesIn(hosts types.Set) []string {
 	return names
 }
 
-// newHosts returns the attribute for those hosts, null for nil.
-func newHosts(names []string) types.Set {
-	if names == nil {
-		return types.SetNull(types.StringType)
-	}
-	elements := value.NewStringList(names).Elements()
-	return types.SetValueMust(types.StringType, elements)
-}
-
 // Undecided reports whether the hosts in the attribute, or some of them, are known only when they are applied.
 func Undecided(hosts types.Set) bool {
 	return hosts.IsUnknown() || slices.ContainsFunc(hosts.Elements(), attr.Value.IsUnknown)
@@ -162,9 +153,9 @@ func (o Observation[T]) Concludes(
 // ImportedHosts returns the attribute hosts for an import: the hosts that have the resource, null if all do.
 func (o Observation[T]) ImportedHosts() types.Set {
 	if len(o.Found) == len(o.answers) {
-		return newHosts(nil)
+		return value.NewStringSet(nil)
 	}
-	return newHosts(hostNames(o.Found))
+	return value.NewStringSet(hostNames(o.Found))
 }
 
 // Question is what Observe asks.

@@ -54,7 +54,7 @@ func ImportByName[T any](
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), req.ID)...)
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("name"), req.ID)...)
 	if len(found) < len(all) {
-		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(HostsName), newHosts(hostNames(found)))...)
+		resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root(HostsName), value.NewStringSet(hostNames(found)))...)
 	}
 }
 

@@ -82,8 +82,26 @@ func NewStringMap(m map[string]string) basetypes.MapValue {
 	return basetypes.NewMapValueMust(basetypes.StringType{}, elements)
 }
 
+// StringSet returns the set's known strings in alphabetical order, and nil if the set is null or unknown.
+func StringSet(v basetypes.SetValue) []string {
+	all := StringList(v)
+	slices.Sort(all)
+	return all
+}
+
+// NewStringSet returns a set of strings, and null for nil.
+func NewStringSet(list []string) basetypes.SetValue {
+	if list == nil {
+		return basetypes.NewSetNull(basetypes.StringType{})
+	}
+	return basetypes.NewSetValueMust(basetypes.StringType{}, NewStringList(list).Elements())
+}
+
 // StringList returns the list's known strings, and nil if the list is null or unknown.
-func StringList(v basetypes.ListValue) []string {
+func StringList(v interface {
+	attr.Value
+	Elements() []attr.Value
+}) []string {
 	if v.IsNull() || v.IsUnknown() {
 		return nil
 	}

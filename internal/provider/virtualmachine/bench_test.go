@@ -207,7 +207,7 @@ func plain(b *testing.B, v tftypes.Value) any {
 		var n big.Float
 		as(&n)
 		return json.Number(n.Text('f', -1))
-	case v.Type().Is(tftypes.List{}):
+	case v.Type().Is(tftypes.List{}), v.Type().Is(tftypes.Set{}):
 		var all []tftypes.Value
 		as(&all)
 		out := make([]any, len(all))

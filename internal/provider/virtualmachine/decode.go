@@ -87,6 +87,12 @@ func (s *shape) decode(ctx context.Context, in *msgpack.Decoder) (attr.Value, er
 			return nil, err
 		}
 		return known(types.ListValue(t.ElemType, elements))
+	case types.SetType:
+		elements, err := s.decodeList(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		return known(types.SetValue(t.ElemType, elements))
 	case basetypes.StringType:
 		text, err := in.DecodeString()
 		return types.StringValue(text), err

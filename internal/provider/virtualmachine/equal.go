@@ -118,6 +118,8 @@ func isNothing(v attr.Value) bool {
 		return !v.ValueBool()
 	case types.List:
 		return len(v.Elements()) == 0
+	case types.Set:
+		return len(v.Elements()) == 0
 	case types.Map:
 		return len(value.StringMap(v)) == 0 && (elementType(v).Equal(types.StringType) || len(v.Elements()) == 0)
 	case types.Object:

@@ -53,7 +53,8 @@ func TestFastPath_validatorsLookAtTheirValueAlone(t *testing.T) {
 			called = true
 		case schema.MapNestedAttribute:
 			called = len(a.NestedObject.Validators) == 0 && validators.Len() == 0
-		case schema.SingleNestedAttribute, schema.BoolAttribute, schema.Int64Attribute, schema.ListAttribute:
+		case schema.SingleNestedAttribute, schema.BoolAttribute, schema.Int64Attribute, schema.ListAttribute,
+			schema.SetAttribute:
 			called = validators.Len() == 0
 		}
 		if !called {
@@ -160,6 +161,9 @@ func drawSaved(typ tftypes.Type) *rapid.Generator[any] {
 		case tftypes.List:
 			several(typ.ElementType)
 			return append([]any{}, slices.Collect(maps.Values(all))...)
+		case tftypes.Set:
+			several(typ.ElementType)
+			return append([]any{}, slices.Collect(maps.Values(all))...)
 		}
 		switch {
 		case typ.Is(tftypes.Bool):
@@ -201,6 +205,8 @@ func drawValue(typ tftypes.Type, depth int) *rapid.Generator[tftypes.Value] {
 		case tftypes.Map:
 			return tftypes.NewValue(typ, several(typ.ElementType))
 		case tftypes.List:
+			return tftypes.NewValue(typ, slices.Collect(maps.Values(several(typ.ElementType))))
+		case tftypes.Set:
 			return tftypes.NewValue(typ, slices.Collect(maps.Values(several(typ.ElementType))))
 		}
 		switch {

@@ -43,7 +43,7 @@ type encoding struct {
 	// names are the attributes of an object, in order. fields are their encodings.
 	names  []string
 	fields []*encoding
-	// element is the encoding of the elements of a map or a list.
+	// element is the encoding of the elements of a map, a list or a set.
 	element *encoding
 }
 
@@ -61,6 +61,8 @@ func encodingOf(t tftypes.Type) *encoding {
 		e.element = encodingOf(t.ElementType)
 	case tftypes.List:
 		e.element = encodingOf(t.ElementType)
+	case tftypes.Set:
+		e.element = encodingOf(t.ElementType)
 	}
 	return e
 }
@@ -75,7 +77,7 @@ func (e *encoding) encode(out *msgpack.Encoder, v any) error {
 	case map[string]any:
 		return e.encodeMap(out, v)
 	case []any:
-		if !e.typ.Is(tftypes.List{}) {
+		if !e.typ.Is(tftypes.List{}) && !e.typ.Is(tftypes.Set{}) {
 			return errOtherType
 		}
 		err := out.EncodeArrayLen(len(v))

@@ -54,6 +54,8 @@ func shapeOf(path string, t attr.Type, level attributes) *shape {
 		s.element = shapeOf(path+".*", t.ElemType, level)
 	case types.ListType:
 		s.element = shapeOf(path+".*", t.ElemType, level)
+	case types.SetType:
+		s.element = shapeOf(path+".*", t.ElemType, level)
 	}
 	return s
 }
