@@ -105,7 +105,7 @@ func TestAsked(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			data, hosts, last := newData(t, c.fenced), newHosts([]string{"a"}), value.NewStringMap(c.last)
+			data, hosts, last := newData(t, c.fenced), value.NewStringSet([]string{"a"}), value.NewStringMap(c.last)
 			asked := Asked(data, hosts, last)
 			if !slices.Equal(asked.Names(), c.asked) {
 				t.Errorf("asked: %v, want %v", asked.Names(), c.asked)
@@ -166,7 +166,7 @@ func TestUpdate_joining(t *testing.T) {
 		{"z", true, []string{"kvm1", "kvm3 new x"}},
 	} {
 		has["kvm2"] = step.uuid
-		all := newHosts([]string{"kvm1", "kvm2", "kvm3"})
+		all := value.NewStringSet([]string{"kvm1", "kvm2", "kvm3"})
 		targets, _ := Targets(data, all)
 		if diags := c.CheckJoining(t.Context(), targets, all, last); diags.HasError() != step.refused {
 			t.Errorf("%s: the plan says %v", step.uuid, diags)
