@@ -226,9 +226,9 @@ func (o *objects) complete(t *testing.T, content, value string) {
 	} else if data, err := os.ReadFile(files[0]); !bytes.Equal(data, bytes.Repeat([]byte(content), 1<<18)) {
 		t.Errorf("the copy of the image has another content: %v", err)
 	}
-	for _, command := range [][]string{{"net-info", o.name}, {"pool-info", o.name}} {
-		if out := o.l.Virsh(t, o.h.Name, command...); !strings.Contains(out, "yes") && !strings.Contains(out, "running") {
-			t.Errorf("%v: %s", command, out)
+	for command, active := range map[string]string{"net-info": "Active: yes", "pool-info": "State: running"} {
+		if out := o.l.Virsh(t, o.h.Name, command, o.name); !strings.Contains(strings.Join(strings.Fields(out), " "), active) {
+			t.Errorf("%s: %s", command, out)
 		}
 	}
 	o.l.Virsh(t, o.h.Name, "nwfilter-dumpxml", o.name)

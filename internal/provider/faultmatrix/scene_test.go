@@ -18,11 +18,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestMain lets all tests run at the same time: they mostly wait, for daemons that are silent and for locks of runs
+// TestMain lets many tests run at the same time: they mostly wait, for daemons that are silent and for locks of runs
 // that were killed. One after the other they would wait for longer than all other packages together need.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "32"); err != nil {
+	if err := flag.Set("test.parallel", "12"); err != nil {
 		panic(err)
 	}
 	acctest.Main(m)

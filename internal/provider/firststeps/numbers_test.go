@@ -50,7 +50,10 @@ var numbers = []struct{ file, name, code, guide string }{
 	{"fleet/migration/run.go", "pollInterval", "400 * time.Millisecond", "reads the progress every 0.4 seconds"},
 	{"fleet/migration/stall.go", "stallProgressTimeout", "40 * time.Second", "began more than 40 seconds ago"},
 	{"fleet/migration/stall.go", "stallMargin", "0.04", "isn't at least 4 % lower"},
-	{"fleet/migration/stall.go", "patienceDecay", "0.5", "It waits 20 seconds for a pass like that, then 10, and so on, each time half as long"},
+	{
+		"fleet/migration/stall.go", "patienceDecay", "0.5",
+		"It waits 20 seconds for a pass like that, then 10, and so on, each time half as long",
+	},
 	{"fleet/migration/stall.go", "precopyPossibleFactor", "1.5", "takes at most one and a half times that"},
 	{"fleet/migration/stall.go", "switchoverTimeout", "time.Minute", "QEMU has one minute to pause the guest"},
 	{"fleet/migration/stall.go", "completionTimeoutFactor", "2", "within twice the completion timeout"},

@@ -45,8 +45,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Manages a libvirt secret, for storage with credentials, encrypted volumes and TPMs, or TLS. " +
 			"The secret has the same UUID on every host in `hosts`. It isn't destroyed while it is the passphrase of a VM's " +
-			"disk or TPM, and while it is, a replacement requires a new `value_wo_version`. Keep a copy of a passphrase elsewhere: " +
-			"without it, an encrypted volume can't be read.\n\n" +
+			"disk or TPM, and while it is, a replacement requires a new `value_wo_version`. Keep a copy of a passphrase " +
+			"elsewhere: without it, an encrypted volume can't be read.\n\n" +
 			"The value is write-only (Terraform 1.11 or later), and written again only with a new `value_wo_version`. A " +
 			"plan doesn't read the value, so it doesn't show if the value was changed on a host.\n\n" +
 			"**New hosts:** with `private = false`, an apply, or the move of a VM that needs the secret, copies the value " +

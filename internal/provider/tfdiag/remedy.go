@@ -71,8 +71,8 @@ var remedies = []kindRemedy{
 	{storage.ErrOtherPool, "To delete the data of this pool, make it the resource's: remove the resource from the state " +
 		"with \"terraform state rm\", import it, apply, and destroy it."},
 	{network.ErrInUse, ChangeUsersFirst},
-	{libvirt.ErrNoDriver, "Install libvirt's driver for it on the host, and check that the driver's daemon runs, if it has " +
-		"one of its own: \"systemctl status 'virt*d.socket'\"."},
+	{libvirt.ErrNoDriver, "Install libvirt's driver for it on the host, and check that the driver's daemon runs, if it " +
+		"has one of its own: \"systemctl status 'virt*d.socket'\"."},
 	{libvirt.ErrUnsupported, "The host's libvirt or QEMU can't do this: use another host or newer versions."},
 	{storage.ErrNoSpace, "Free space in the storage pool, or use another pool. Then apply again."},
 	{storage.ErrOvercommitted, "Use a smaller size or another storage pool, remove volumes, or raise the host's " +

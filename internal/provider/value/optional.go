@@ -97,11 +97,14 @@ func NewStringSet(list []string) basetypes.SetValue {
 	return basetypes.NewSetValueMust(basetypes.StringType{}, NewStringList(list).Elements())
 }
 
-// StringList returns the list's known strings, and nil if the list is null or unknown.
-func StringList(v interface {
+// collection is a list or a set.
+type collection interface {
 	attr.Value
 	Elements() []attr.Value
-}) []string {
+}
+
+// StringList returns the list's known strings, and nil if the list is null or unknown.
+func StringList(v collection) []string {
 	if v.IsNull() || v.IsUnknown() {
 		return nil
 	}
