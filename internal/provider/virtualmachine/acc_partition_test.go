@@ -57,7 +57,7 @@ resource "virtfleet_volume" "data" {
 	expect(t, tf.Fail(t, "plan", "-destroy"), refused...)
 	tf.Config(t, pool)
 	expect(t, tf.Fail(t, "apply"), refused...)
-	tf.Config(t, pool+strings.Replace(volume, `"8Mi"`, `"8Mi"`+"\n  permissions = { mode = \"0600\" }", 1)+vm)
+	tf.Config(t, pool+strings.Replace(volume, partition, partition[:len(partition)-1]+"2", 1)+vm)
 	expect(t, tf.Fail(t, "plan"), refused...)
 	if now := domain(); now != before || before == "" {
 		t.Errorf("the VM is domain %q, was %q", now, before)
