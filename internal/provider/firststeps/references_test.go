@@ -84,6 +84,9 @@ resource "virtfleet_volume" "journal" {
 	u.importedByUUID(t, dir)
 	u.prints(t, dir, "terraform destroy -target=...", yes, "...", "virtfleet_eviction_policy.prod")
 	u.does(t, dir, "terraform state rm virtfleet_network.default virtfleet_storage_pool.vms virtfleet_image.debian", "")
+	// The reservations don't refer to their networks, as if these were a user's own: they go first.
+	u.does(t, dir, "terraform destroy -auto-approve -target=virtfleet_network_dhcp_host.web "+
+		"-target=virtfleet_network_dhcp_host.web6", "")
 	u.does(t, dir, "terraform destroy -auto-approve", "")
 }
 

@@ -297,7 +297,7 @@ output "candidates" {
   value = [for b in data.virtfleet_migration_candidates.this.hosts[%[3]q].blockers : "${b.reason}: ${b.message}"]
 }
 output "evacuation" {
-  value = one([for s in data.virtfleet_evacuation_plan.this.steps : s.blockers if s.id == %[1]s.id])
+  value = one([for s in data.virtfleet_evacuation_plan.this.steps : s.blockers if s.virtual_machine_id == %[1]s.id])
 }
 `, address, one, two))
 	tf.Run(t, "apply")
