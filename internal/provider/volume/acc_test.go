@@ -692,7 +692,7 @@ resource "virtfleet_secret" "luks" {
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy: func(*terraform.State) error {
 			at := "/var/lib/libvirt/" + name
-			l.Run(t, "kvm1", "rm", at+"/base", at+"/second")
+			l.Run(t, "kvm1", "rm", at+"/base", at+"/second", at+"/third")
 			l.Run(t, "kvm1", "rmdir", at)
 			if secrets := l.Virsh(t, "kvm1", "secret-list"); strings.Contains(secrets, name) {
 				return fmt.Errorf("left: %s", secrets)
@@ -736,6 +736,14 @@ resource "virtfleet_secret" "luks" {
 			{
 				Config: base + strings.Replace(grown, name+"/base", name+"/second", 1) + luks, ConfigPlanChecks: overlayStays,
 				Check: has("overlay", "/second</path>"),
+			},
+			{
+				PreConfig: func() {
+					l.Virsh(t, "kvm1", "vol-create-as", name, "third", "32M", "--format", "qcow2")
+					rebase("third")
+				},
+				Config:      base + strings.Replace(grown, name+"/base", name+"/second", 1) + luks,
+				ExpectError: regexp.MustCompile(`(?s)would be created again.*set\s+image\s+=\s+"` + name + `/third"`),
 			},
 			{
 				PreConfig: func() { rebase("base") },

@@ -18,57 +18,63 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// privateDrifted is the key in private state of what attributes were before a refresh found the volume changed.
+// privateDrifted is the key in private state of what refreshes found changed, by attribute: see drift.
 const privateDrifted = "drifted"
 
-// noteDrift records what the image and the format were before the host had another one.
+// drift is what refreshes found changed of an attribute whose change replaces the volume.
+type drift struct {
+	// Before are the values that the attribute had before other tools changed it, oldest first.
+	Before []string `json:"before"`
+	// Unsaved says that the state had another value than the host when it was refreshed last.
+	Unsaved bool `json:"unsaved"`
+}
+
+// noteDrift records what the image and the format were before the host had another one. before is the model of the
+// state, after that of the host.
 func noteDrift(ctx context.Context, private meta.PrivateReader, to meta.PrivateWriter, before, after *model) (
 	diags diag.Diagnostics,
 ) {
-	var was map[string]string
-	_, diags = meta.ReadPrivate(ctx, private, privateDrifted, &was)
-	drifted := map[string]string{}
+	drifts := map[string]drift{}
+	noted, diags := meta.ReadPrivate(ctx, private, privateDrifted, &drifts)
 	for name, values := range map[string][2]types.String{
 		"image": {before.Image, after.Image}, "format": {before.Format, after.Format},
 	} {
-		old, noted := was[name]
-		if !noted {
-			old = values[0].ValueString()
+		d, was := drifts[name], values[0].ValueString()
+		d.Unsaved = values[1].ValueString() != was
+		if d.Unsaved && !slices.Contains(d.Before, was) {
+			d.Before = append(d.Before, was)
 		}
-		if values[1].ValueString() != old {
-			drifted[name] = old
+		if len(d.Before) > 0 {
+			drifts[name] = d
 		}
 	}
-	switch {
-	case len(drifted) > 0:
-		diags.Append(meta.WritePrivate(ctx, to, privateDrifted, drifted)...)
-	case len(was) > 0:
-		diags.Append(meta.WritePrivate(ctx, to, privateDrifted, nil)...)
+	if noted || len(drifts) > 0 {
+		diags.Append(meta.WritePrivate(ctx, to, privateDrifted, drifts)...)
 	}
 	return diags
 }
 
 // withoutDrift returns the attributes whose change replaces the volume, without an image that is now called by its id.
-// It returns errors for those whose declared value hasn't changed: a refresh found the volume changed, which is no
-// reason to delete its data.
+// It returns errors for those that a refresh found changed, if the declared value is a former one, or if the state hasn't
+// the changed one yet: what another tool does to a volume is no reason to delete its data.
 func (m *model) withoutDrift(
 	ctx context.Context, private meta.PrivateReader, names []string, planned, is map[string]tftypes.Value,
 ) (replaced []string, diags diag.Diagnostics) {
-	var drifted map[string]string
-	_, diags = meta.ReadPrivate(ctx, private, privateDrifted, &drifted)
+	var drifts map[string]drift
+	_, diags = meta.ReadPrivate(ctx, private, privateDrifted, &drifts)
 	for _, name := range names {
-		old, found := drifted[name]
+		d, found := drifts[name]
 		want, have := textOf(planned[name]), textOf(is[name])
 		wanted, has := refOf(want), refOf(have)
 		switch {
 		case found && name == "image" && wanted != nil && has != nil && wanted.Name == has.Name:
 			continue
-		case found && want.ValueString() == old:
+		case d.Unsaved, slices.Contains(d.Before, want.ValueString()):
 			diags.AddAttributeError(path.Root(name), recreated, fmt.Sprintf("%s on host %q had %s = %q. Another tool has "+
 				"changed it, and now it has %q. A new volume would lack its data, so nothing is planned.\n\nTo keep the "+
 				"volume, set %[3]s = %[5]q. Or change it back with the tool that changed it, such as qemu-img, while no VM "+
 				"uses it; then run \"virsh pool-refresh %[6]s\" on the host. To create it again without its data, run "+
-				"\"terraform taint\" for it and apply.", m.noun(), m.CurrentHost.ValueString(), name, old, have.ValueString(),
+				"\"terraform taint\" for it and apply.", m.noun(), m.CurrentHost.ValueString(), name, d.Before[len(d.Before)-1], have.ValueString(),
 				m.Pool.ValueString()))
 		}
 		replaced = append(replaced, name)

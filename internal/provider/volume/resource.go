@@ -78,8 +78,10 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 	if sharing, err := s.Sharing(ctx, host, pool); err == nil { // Otherwise the other hosts find the volume later.
 		s.RefreshElsewhere(ctx, sharing, host, pool)
 	}
-	// It may replace an imported one.
-	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...)
+	// It may replace one that was imported, or that another tool had changed.
+	for _, key := range []string{privateImported, privateDrifted} {
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, key, nil)...)
+	}
 	is := made.UsedAs(plan.usedFormat(nil)) // A copy may begin like something else.
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, roundedKey, plan.rounded(is))...)
 	plan.setFromVolume(host, is, false, is.CapacityBytes)
