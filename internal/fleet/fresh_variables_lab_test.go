@@ -274,4 +274,36 @@ func TestLab_renamedVMKeepsItsVariables(t *testing.T) {
 	if _, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); err != nil {
 		t.Error(err)
 	}
+
+	// The remedy works in the same update.
+	d = light(t, l, "remedied", nil)
+	d.Metadata.Host, d.Metadata.RunStrategy, d.Spec.Firmware.Type = host.Name, "Halted", new("efi")
+	vm = create(t, f, l, d)
+	named := directory(t, l, host.Name) + "/named_VARS.fd"
+
+	l.Run(t, host.Name, "cp", "/usr/share/OVMF/OVMF_VARS_4M.fd", named)
+	l.Virsh(t, host.Name, "start", vm.UUID)
+	l.Run(t, host.Name, "mv", dir, dir+"-away")
+	l.Run(t, host.Name, "touch", dir)
+
+	d.Spec.Name += "-new"
+	d.Spec.Values = domain.Values{"firmware.nvram": named}
+	d.Metadata.RunStrategy, d.UpdatePolicy = "Manual", placement.PolicyRestart
+	d.Metadata.TerminationGracePeriod = new(time.Second)
+
+	vm, err = f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+	if err != nil || vm.Name != d.Spec.Name || !vm.Running() {
+		t.Fatalf("renaming it with its file: %+v, %v", vm, err)
+	}
+
+	if xml := l.Virsh(t, host.Name, "dumpxml", vm.UUID); !strings.Contains(xml, ">"+named+"</nvram>") {
+		t.Errorf("it doesn't have %s:\n%s", named, xml)
+	}
+
+	l.Virsh(t, host.Name, "destroy", vm.UUID)
+	back()
+
+	if _, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); err != nil {
+		t.Error(err)
+	}
 }

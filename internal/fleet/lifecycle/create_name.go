@@ -81,7 +81,7 @@ func (u *update) checkRename(ctx context.Context) error {
 		return err
 	case other != nil && other.UUID != u.vm.UUID:
 		return nameTaken(other)
-	case u.goesDown():
+	case u.goesDown() && u.want.Spec.HasNVRAM() && u.want.Spec.Values["firmware.nvram"] == "":
 		_, err = u.variablesToName(ctx) // The guest isn't shut down for a name that it can't get.
 	}
 
