@@ -96,6 +96,7 @@ func (h *Host) SettledDomain(ctx context.Context, uuid string) (*Domain, error) 
 			if err := h.AwaitChanges(ctx, uuid); err != nil {
 				return nil, err
 			}
+			hangs = time.Now().Add(occupiedLimit) // It has answered.
 		case now == idle, time.Now().After(hangs):
 			return read, nil
 		default:
