@@ -144,20 +144,23 @@ func (m *model) overSSH(
 	return diags
 }
 
+// maxRefusals is after how many refusals in a row a host is known to run no programs.
+const maxRefusals = 3
+
 // fileComparer returns ssh.Client.SameFile with an error that is libvirt.ErrUnsupported if the host can't compare all
-// of the files. A host that runs no programs isn't asked again.
+// of the files, and fleet.ErrComparesNone if the host runs no programs. Such a host is asked each time nevertheless: a
+// host that is short of memory may refuse a program, too.
 func fileComparer(compare sameFile) sameFile {
-	var refusal atomic.Pointer[error]
+	var refusals atomic.Int32
 	return func(ctx context.Context, path string, paths ...string) ([]string, error) {
-		if err := refusal.Load(); err != nil {
-			return nil, *err
-		}
 		same, err := compare(ctx, path, paths...)
-		err = comparisonError(err)
-		if errors.Is(err, fleet.ErrComparesNone) {
-			refusal.Store(&err)
+		switch {
+		case err == nil:
+			refusals.Store(0)
+		case errors.Is(err, ssh.ErrProgram) && refusals.Add(1) > maxRefusals:
+			return same, &kindError{kind: fleet.ErrComparesNone, err: err}
 		}
-		return same, err
+		return same, comparisonError(err)
 	}
 }
 
@@ -167,9 +170,7 @@ type sameFile func(ctx context.Context, path string, paths ...string) ([]string,
 // comparisonError adds libvirt's kind to an error of ssh.Client.SameFile.
 func comparisonError(err error) error {
 	switch {
-	case errors.Is(err, ssh.ErrProgram):
-		return &kindError{kind: fleet.ErrComparesNone, err: err}
-	case errors.Is(err, ssh.ErrUnseen):
+	case errors.Is(err, ssh.ErrProgram), errors.Is(err, ssh.ErrUnseen):
 		return &kindError{kind: libvirt.ErrUnsupported, err: err}
 	case errors.Is(err, ssh.ErrSessions): // Another time it can.
 		return &kindError{kind: libvirt.ErrBusy, err: err}

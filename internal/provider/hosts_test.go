@@ -65,23 +65,26 @@ func TestComparisonError(t *testing.T) {
 	}
 }
 
-// TestFileComparer: a host that runs no programs is asked once. One whose user doesn't see a file is asked again.
+// TestFileComparer: a host that refuses each program is known to compare no files, until it compares some.
 func TestFileComparer(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[error]int{ssh.ErrProgram: 1, ssh.ErrUnseen: 2, ssh.ErrSessions: 2} {
-		asked, none := 0, want == 1
+	for kind, refuses := range map[error]bool{ssh.ErrProgram: true, ssh.ErrUnseen: false, ssh.ErrSessions: false} {
+		var answer error
+		asked := 0
 		compare := fileComparer(func(context.Context, string, ...string) ([]string, error) {
 			asked++
-			return nil, &ssh.Error{Kind: kind, Err: kind}
+			return nil, answer
 		})
-		for range 2 {
-			if _, err := compare(t.Context(), "/a", "/b"); !errors.Is(err, kind) ||
-				errors.Is(err, fleet.ErrComparesNone) != none {
-				t.Errorf("%v: got %v", kind, err)
+		for i := range 3 * (maxRefusals + 1) {
+			answer = &ssh.Error{Kind: kind, Err: kind}
+			if i == maxRefusals+1 {
+				answer = nil
 			}
-		}
-		if asked != want {
-			t.Errorf("%v: asked %d times, want %d", kind, asked, want)
+			none := refuses && (i == maxRefusals || i > 2*maxRefusals+1)
+			_, err := compare(t.Context(), "/a", "/b")
+			if !errors.Is(err, answer) || errors.Is(err, fleet.ErrComparesNone) != none || asked != i+1 {
+				t.Errorf("%v: answer %d is %v, asked %d times", kind, i, err, asked)
+			}
 		}
 	}
 }
