@@ -198,6 +198,9 @@ func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 			o.States[a.Host] = Missing
 		}
 	}
+	if had := having(q.Last); !q.Hosts.IsNull() && renamed(q.Data, q.Last) && len(o.Found) > len(had) {
+		diags.Append(q.severalHave(had, hostNames(o.Found)).Error())
+	}
 	_, unconfigured := Known(q.Data, q.Hosts, q.Last)
 	found := renamed(q.Data, q.Last) && len(o.Found) > 0
 	if len(unconfigured) > 0 && !found {
@@ -209,6 +212,18 @@ func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 	o.Gone = len(o.Found) == 0 && !keep
 	o.Keep = len(o.Found) == 0 && keep
 	return o, diags
+}
+
+// severalHave is the failure if more hosts have an object with the resource's UUID than had it under their former keys:
+// hosts that were cloned have each other's objects.
+func (q Question[T]) severalHave(had, have []string) tfdiag.Failure {
+	return tfdiag.Failure{
+		Verb: "read", Noun: q.Noun,
+		Err: fmt.Errorf("%w: it was on %s, which the provider's hosts no longer list, and now %s have one with its UUID",
+			libvirt.ErrOperationInvalid, strings.Join(had, ", "), strings.Join(have, ", ")),
+		Remedy: "Give the hosts their former keys. Or remove the resource from the state with \"terraform state rm\", and " +
+			"import it for the hosts that it is on.",
+	}
 }
 
 // allFenced reports whether no host was asked because all configured hosts that may have the resource are fenced.

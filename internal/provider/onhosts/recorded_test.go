@@ -93,15 +93,17 @@ func TestAsked(t *testing.T) {
 		fenced   map[string]bool
 		last     states
 		asked    []string
-		found    bool
+		found    int
 		gone     bool
 		warnings int
+		errors   int
 	}{
-		"renamed":           {two, states{"a": Active}, []string{"b", "c"}, true, false, 0},
-		"gone":              {two, states{"a": Active}, []string{"b", "c"}, false, true, 1},
-		"renamed, fenced":   {map[string]bool{"b": true}, states{"a": Active}, nil, false, false, 1},
-		"one has its key":   {two, states{"a": Active, "b": Active}, []string{"b"}, true, false, 1},
-		"had none anywhere": {two, states{"a": Missing}, nil, false, true, 1},
+		"renamed":           {two, states{"a": Active}, []string{"b", "c"}, 1, false, 0, 0},
+		"cloned":            {two, states{"a": Active}, []string{"b", "c"}, 2, false, 0, 1},
+		"gone":              {two, states{"a": Active}, []string{"b", "c"}, 0, true, 1, 0},
+		"renamed, fenced":   {map[string]bool{"b": true}, states{"a": Active}, nil, 0, false, 1, 0},
+		"one has its key":   {two, states{"a": Active, "b": Active}, []string{"b"}, 1, false, 1, 0},
+		"had none anywhere": {two, states{"a": Missing}, nil, 0, true, 1, 0},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -114,15 +116,15 @@ func TestAsked(t *testing.T) {
 			for _, name := range asked.Names() {
 				answers = append(answers, hostset.Answer[string]{Host: name})
 			}
-			if c.found {
-				answers[0].Value = new("x")
+			for i := range c.found {
+				answers[i].Value = new("x")
 			}
 			o, diags := Observe(Question[string]{
 				Data: data, Noun: "network", Hosts: hosts, Last: last, Answers: answers,
 				State: func(string) string { return Active },
 			})
-			if o.Gone != c.gone || diags.HasError() || len(diags) != c.warnings {
-				t.Errorf("gone: %t, want %t; %v, want %d warnings", o.Gone, c.gone, diags, c.warnings)
+			if o.Gone != c.gone || diags.ErrorsCount() != c.errors || diags.WarningsCount() != c.warnings {
+				t.Errorf("gone: %t, want %t; %v, want %d warnings, %d errors", o.Gone, c.gone, diags, c.warnings, c.errors)
 			}
 		})
 	}
