@@ -105,9 +105,18 @@ func testNode(t *testing.T) string {
 func testScheduler(t *testing.T) (*Scheduler, *inventory.Host) {
 	t.Helper()
 
-	inv, err := inventory.New(map[string]inventory.HostConfig{
+	p, inv := testSchedulerOf(t, map[string]inventory.HostConfig{
 		"h": {URI: "test://" + testNode(t), StorageOverprovisioningFactor: 2},
-	}, slog.New(slog.DiscardHandler))
+	})
+
+	return p, inv.Host("h")
+}
+
+// testSchedulerOf is a scheduler of hosts of libvirt's test driver.
+func testSchedulerOf(t *testing.T, hosts map[string]inventory.HostConfig) (*Scheduler, *inventory.Inventory) {
+	t.Helper()
+
+	inv, err := inventory.New(hosts, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +127,7 @@ func testScheduler(t *testing.T) (*Scheduler, *inventory.Host) {
 		}
 	})
 
-	return NewScheduler(inv, nil, Config{Log: slog.New(slog.DiscardHandler)}), inv.Host("h")
+	return NewScheduler(inv, nil, Config{Log: slog.New(slog.DiscardHandler)}), inv
 }
 
 // testVolume creates a thin volume in the pool of libvirt's test driver and returns its path.

@@ -2,7 +2,6 @@ package placement
 
 import (
 	"fmt"
-	"log/slog"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -16,20 +15,9 @@ func TestPick_prefersPoolsThatKeepTheirPromises(t *testing.T) {
 
 	const capacity = 100 << 30 // of a pool of libvirt's test driver
 
-	inv, err := inventory.New(map[string]inventory.HostConfig{
+	p, inv := testSchedulerOf(t, map[string]inventory.HostConfig{
 		"a": {URI: "test://" + testNode(t)}, "b": {URI: "test://" + testNode(t)},
-	}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := inv.Close(); err != nil {
-			t.Error(err)
-		}
 	})
-
-	p := NewScheduler(inv, nil, Config{Log: slog.New(slog.DiscardHandler)})
 	testVolume(t, inv.Host("a"), "thin", 60)
 
 	memory := uint64(64 << 20)
