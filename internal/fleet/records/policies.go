@@ -81,6 +81,9 @@ func (s Policies[P]) Copies(ctx context.Context, which func(P) bool) ([]PolicyCo
 func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error) {
 	me := p.Identified()
 
+	// One apply may create two policies of one name at a time: the second one finds the first.
+	defer s.store.lockName(s.noun, me.Name)()
+
 	mine, err := s.Copies(ctx, func(o P) bool { return o.Identified().ID == me.ID })
 	if err != nil {
 		return s.store.hosts.AskedHosts(), err

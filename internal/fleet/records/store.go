@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"log/slog"
+	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
@@ -28,6 +29,8 @@ type Store struct {
 	endRenewals     context.CancelFunc
 	defaultEviction string
 	migration       migration.Options
+	// names has a mutex for each name of a policy that was written.
+	names sync.Map
 }
 
 // NewStore prepares the store of these hosts. It does no I/O. Leases are renewed until EndRenewals, even if the
@@ -46,3 +49,13 @@ func (s *Store) EndRenewals() { s.endRenewals() }
 
 // AwaitRenewals waits until no lease is being renewed.
 func (s *Store) AwaitRenewals() { s.leases.Wait() }
+
+// lockName waits until no other operation of this process writes a policy of this kind and name. The caller must call
+// unlock.
+func (s *Store) lockName(noun, name string) (unlock func()) {
+	found, _ := s.names.LoadOrStore([2]string{noun, name}, new(sync.Mutex))
+	mutex, _ := found.(*sync.Mutex)
+	mutex.Lock()
+
+	return mutex.Unlock
+}
