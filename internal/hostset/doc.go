@@ -4,7 +4,8 @@
 // It serves objects that exist on a set of hosts and aren't VMs: storage pools, images, volumes, secrets, networks. The
 // fleet provides its hosts as a Set (fleet.Connections).
 //
-// A Creation is a host's record that a run is creating such an object.
+// A Creation is a host's record that a run is creating such an object. A Place is where an object was last, by the
+// UUID of its host.
 //
 // It may import internal/libvirt only. It must not know what is asked, the fleet, SSH or Terraform.
 package hostset

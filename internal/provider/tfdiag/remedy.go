@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ssh"
@@ -43,6 +44,9 @@ var causes = []kindRemedy{
 // remedies are for errors without advice of their own. The first match counts, so specific kinds come before general
 // ones.
 var remedies = []kindRemedy{
+	{hostset.ErrOtherHost, "Set that key's uri to the former host again, or add the former host under another key. " +
+		"Nothing was changed. If the former host is gone, or if this is the same host with a new UUID, remove the resource " +
+		"from the state with \"terraform state rm\", and import it."},
 	{fleet.ErrUnconfigured, "Add the host to the provider's hosts again, under its former name. If the host is off, " +
 		"add it with fenced = true: its VMs are then created on other hosts."},
 	{fleet.ErrTwoCopies, "Find out which copy is the one that you need, stop the other on its host with " +

@@ -34,7 +34,8 @@ func (r *volumeResource) ModifyPlan(
 	if req.Plan.Raw.IsNull() && r.Data != nil && !r.Data.Unknown {
 		var state model
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-		if !resp.Diagnostics.HasError() {
+		if !resp.Diagnostics.HasError() &&
+			!state.refusesPlace(ctx, r.Data.Storage(), req.Private, "delete", &resp.Diagnostics) {
 			resp.Diagnostics.Append(r.checkRemoval(ctx, &state)...)
 		}
 	}
@@ -61,7 +62,7 @@ func (r *volumeResource) ModifyPlan(
 	}
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
-	if resp.Diagnostics.HasError() {
+	if resp.Diagnostics.HasError() || state.refusesPlace(ctx, r.Data.Storage(), req.Private, "read", &resp.Diagnostics) {
 		return
 	}
 	r.noteForReplacement(ctx, &state, resp)

@@ -28,7 +28,8 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	}
 	s := r.Data.Storage()
 	imported := state.Path.IsNull()
-	found, diags := r.findVolume(ctx, s, &state)
+	before := state
+	found, diags := r.findVolume(ctx, s, &state, state.locate(ctx, s, req.Private))
 	resp.Diagnostics.Append(diags...)
 	switch {
 	case resp.Diagnostics.HasError():
@@ -39,7 +40,7 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 		resp.Diagnostics.Append(diags...)
 		as, diags := readImported(ctx, req.Private)
 		resp.Diagnostics.Append(diags...)
-		before := state
+		resp.Diagnostics.Append(recordHost(ctx, s, found.Host, resp.Private)...)
 		state.setFromVolume(found.Host, found.Value.UsedAs(state.usedFormat(as)), imported, rounded)
 		if !imported {
 			resp.Diagnostics.Append(noteDrift(ctx, req.Private, resp.Private, &before, &state)...)
@@ -97,10 +98,11 @@ func (r *volumeResource) refusesImport(
 	return true
 }
 
-// findVolume looks for the volume on the host that had it last, then on all hosts. A warning in diags says that the
-// volume's place is unknown, and an error that on_unreachable doesn't allow that.
+// findVolume looks for the volume on the host that had it last, then on all hosts. located is why that host is not the
+// one of the state, or can't be asked which one it is; nil if it is that. A warning in diags says that the volume's
+// place is unknown, and an error that on_unreachable doesn't allow that.
 func (r *volumeResource) findVolume(
-	ctx context.Context, s *storage.Storage, state *model,
+	ctx context.Context, s *storage.Storage, state *model, located error,
 ) (found *hostset.Answer[libvirt.Volume], diags diag.Diagnostics) {
 	last, ref := state.CurrentHost.ValueString(), state.ref()
 	if _, ok := s.Hosts.Host(last); last != "" && !ok {
@@ -109,7 +111,13 @@ func (r *volumeResource) findVolume(
 			"fenced = true: the provider then treats its volumes as gone."
 		return nil, diag.Diagnostics{f.Error()}
 	}
-	answers := s.Volume(ctx, s.Hosts.Named(last), ref)
+	if errors.Is(located, hostset.ErrOtherHost) {
+		return nil, diag.Diagnostics{state.failure("read", last, located).Error()}
+	}
+	answers := []hostset.Answer[libvirt.Volume]{{Host: last, Err: located}}
+	if located == nil {
+		answers = s.Volume(ctx, s.Hosts.Named(last), ref)
+	}
 	if all := hostset.Found(answers); len(all) > 0 {
 		return &all[0], nil
 	}

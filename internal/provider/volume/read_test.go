@@ -9,12 +9,15 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
 // TestFindVolume: a volume that its last host doesn't have is the one of that name on another host, unless another
 // resource has that one, the first host lacks the pool and still has the file, or an import can't ask all hosts. A
-// warning says so if the first host is fenced. An import that names a host takes the one of that host, and no other.
+// warning says so if the first host is fenced. What a host has that can't be identified, or whose key led to another
+// host, isn't taken for it. An import that names a host takes the one of that host, and no other.
 func TestFindVolume(t *testing.T) {
 	t.Parallel()
 	const (
@@ -27,13 +30,18 @@ func TestFindVolume(t *testing.T) {
 		file        bool   // kvm1 has the volume's file
 		fenced      bool   // kvm1 is
 		taken       bool   // by another resource
+		located     error  // of kvm1
 		want, says  string
 	}{
-		"moved":                              {first: pool + "</pool>", last: "kvm1", want: "kvm2"},
-		"another resource has that":          {first: pool + "</pool>", last: "kvm1", taken: true},
-		"no pool, nor the file":              {last: "kvm1", want: "kvm2"},
-		"no pool, but the file":              {last: "kvm1", file: true, says: "pool \"vms\", but it has /vms/data"},
-		"moved from a fenced host":           {last: "kvm1", fenced: true, want: "kvm2", says: `is fenced. Host "kvm2" has`},
+		"moved":                     {first: pool + "</pool>", last: "kvm1", want: "kvm2"},
+		"another resource has that": {first: pool + "</pool>", last: "kvm1", taken: true},
+		"no pool, nor the file":     {last: "kvm1", want: "kvm2"},
+		"no pool, but the file":     {last: "kvm1", file: true, says: "pool \"vms\", but it has /vms/data"},
+		"moved from a fenced host":  {last: "kvm1", fenced: true, want: "kvm2", says: `is fenced. Host "kvm2" has`},
+		"another host has its key": {first: pool + volume + "</pool>", last: "kvm1", located: hostset.ErrOtherHost,
+			says: "state rm"},
+		"its host can't be identified": {first: pool + volume + "</pool>", last: "kvm1", located: libvirt.ErrUnreachable,
+			says: "unknown whether the volume exists"},
 		"imported":                           {first: pool + "</pool>", want: "kvm2"},
 		"imported without the first pool":    {want: "kvm2"},
 		"imported while one is silent":       {first: "silent", says: `import id: "kvm2/vms/data"`},
@@ -76,7 +84,7 @@ func TestFindVolume(t *testing.T) {
 			if test.taken {
 				r.Data.Volumes.Saved(meta.SavedVolume{Pool: "vms", Name: "data", Host: "kvm2"})
 			}
-			found, diags := r.findVolume(t.Context(), r.Data.Storage(), state)
+			found, diags := r.findVolume(t.Context(), r.Data.Storage(), state, test.located)
 			host, said := "", ""
 			if found != nil {
 				host = found.Host

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,6 +85,7 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 	}
 	is := made.UsedAs(plan.usedFormat(nil)) // A copy may begin like something else.
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, roundedKey, plan.rounded(is))...)
+	resp.Diagnostics.Append(recordHost(ctx, s, host, resp.Private)...)
 	plan.setFromVolume(host, is, false, is.CapacityBytes)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
@@ -129,14 +131,19 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 	ctx, cancel := tfdiag.LimitedBy(ctx, "update", plan.Timeouts.Update, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	s := r.Data.Storage()
+	located := state.locate(ctx, s, req.Private)
 	host := state.CurrentHost.ValueString()
+	if errors.Is(located, hostset.ErrOtherHost) {
+		resp.Diagnostics.Append(state.failure("update", host, located).Error())
+		return
+	}
 	s.EndCreation(ctx, host, state.ref()) // One that was imported may have an interrupted creation's record.
 	as, diags := readImported(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
 	format := state.usedFormat(as)
 	if bytes := plan.Size.Bytes(); bytes != nil && !plan.Size.Same(state.Size) {
 		hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())
-		if err == nil {
+		if err = cmp.Or(located, err); err == nil {
 			err = s.Grow(ctx, storage.Growth{
 				Host: host, Ref: state.ref(), Bytes: *bytes, Format: format, Preallocation: plan.Preallocation.ValueString(),
 				Hosts: hosts,
@@ -163,6 +170,10 @@ func (r *volumeResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Timeouts.Delete, defaultDeleteTimeout, &resp.Diagnostics)
 	defer cancel()
 	s := r.Data.Storage()
+	if err := state.locate(ctx, s, req.Private); err != nil {
+		resp.Diagnostics.Append(state.removalFailure(state.CurrentHost.ValueString(), err).Error())
+		return
+	}
 	host := state.CurrentHost.ValueString()
 	hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())
 	if err == nil {
