@@ -32,9 +32,9 @@ func (h Host) UUID(ctx context.Context) (string, error) {
 }
 
 // Locate returns the name that the host of a place has now. It is the former name if that is fenced, if the place has
-// no UUID, and if no host has its UUID because the name isn't configured any more. ErrOtherHost says that the name leads
-// to another host, and that no host that answers is the former one; another error, that the host of that name can't be
-// asked.
+// no UUID, and if no host has its UUID because the name isn't configured any more. ErrOtherHost says that the name
+// leads to another host, and that no host that answers is the former one; another error, that the host of that name
+// can't be asked.
 func (s Set) Locate(ctx context.Context, at Place) (name string, err error) {
 	h, configured := s.Host(at.Host)
 	if at.UUID == "" || h.Fenced {

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVolume_keyOfAnotherHost: a volume is found on its host under another key. If the key leads to another host, the
-// volume of the same name there isn't taken for it: it isn't grown, and it isn't deleted.
+// TestAccVolume_keyOfAnotherHost: a volume is found on its host under another key. If the key leads to another host,
+// the volume of the same name there isn't taken for it: it isn't grown, and it isn't deleted.
 func TestAccVolume_keyOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -55,8 +55,8 @@ func noteDrift(ctx context.Context, private meta.PrivateReader, to meta.PrivateW
 }
 
 // withoutDrift returns the attributes whose change replaces the volume, without an image that is now called by its id.
-// It returns errors for those that a refresh found changed, if the declared value is a former one, or if the state hasn't
-// the changed one yet: what another tool does to a volume is no reason to delete its data.
+// It returns errors for those that a refresh found changed, if the declared value is a former one, or if the state
+// hasn't the changed one yet: what another tool does to a volume is no reason to delete its data.
 func (m *model) withoutDrift(
 	ctx context.Context, private meta.PrivateReader, names []string, planned, is map[string]tftypes.Value,
 ) (replaced []string, diags diag.Diagnostics) {
@@ -74,8 +74,8 @@ func (m *model) withoutDrift(
 				"changed it, and now it has %q. A new volume would lack its data, so nothing is planned.\n\nTo keep the "+
 				"volume, set %[3]s = %[5]q. Or change it back with the tool that changed it, such as qemu-img, while no VM "+
 				"uses it; then run \"virsh pool-refresh %[6]s\" on the host. To create it again without its data, run "+
-				"\"terraform taint\" for it and apply.", m.noun(), m.CurrentHost.ValueString(), name, d.Before[len(d.Before)-1], have.ValueString(),
-				m.Pool.ValueString()))
+				"\"terraform taint\" for it and apply.", m.noun(), m.CurrentHost.ValueString(), name,
+				d.Before[len(d.Before)-1], have.ValueString(), m.Pool.ValueString()))
 		}
 		replaced = append(replaced, name)
 	}

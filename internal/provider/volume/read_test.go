@@ -38,10 +38,13 @@ func TestFindVolume(t *testing.T) {
 		"no pool, nor the file":     {last: "kvm1", want: "kvm2"},
 		"no pool, but the file":     {last: "kvm1", file: true, says: "pool \"vms\", but it has /vms/data"},
 		"moved from a fenced host":  {last: "kvm1", fenced: true, want: "kvm2", says: `is fenced. Host "kvm2" has`},
-		"another host has its key": {first: pool + volume + "</pool>", last: "kvm1", located: hostset.ErrOtherHost,
-			says: "state rm"},
-		"its host can't be identified": {first: pool + volume + "</pool>", last: "kvm1", located: libvirt.ErrUnreachable,
-			says: "unknown whether the volume exists"},
+		"another host has its key": {
+			first: pool + volume + "</pool>", last: "kvm1", located: hostset.ErrOtherHost, says: "state rm",
+		},
+		"its host can't be identified": {
+			first: pool + volume + "</pool>", last: "kvm1", located: libvirt.ErrUnreachable,
+			says: "unknown whether the volume exists",
+		},
 		"imported":                           {first: pool + "</pool>", want: "kvm2"},
 		"imported without the first pool":    {want: "kvm2"},
 		"imported while one is silent":       {first: "silent", says: `import id: "kvm2/vms/data"`},
