@@ -373,7 +373,7 @@ func TestAccVolume(t *testing.T) {
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy: func(*terraform.State) error {
 			for _, host := range []string{"kvm1", "kvm2"} {
-				if _, err := l.TryVirsh(t, host, "pool-info", name); err == nil {
+				if l.Has(t, host, "pool-list", name) {
 					return fmt.Errorf("host %s still has the pool", host)
 				}
 				l.Run(t, host, "rmdir", at) // Which a volume that is left would keep from being removed.
