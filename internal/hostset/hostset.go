@@ -38,11 +38,12 @@ type Host struct {
 	// symbolic link. It is nil, or its error is libvirt.ErrUnsupported, if not all of the host's files can be compared:
 	// the result then has those that are known to lead there.
 	SameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
-	// ReadEnd returns the last n bytes of a file on the host. It is nil if files can't be read.
+	// ReadEnd returns the last n bytes of a file on the host. It is nil if files can't be read. Its error is
+	// libvirt.ErrUnsupported if the host runs no programs, or if the file isn't there or not for the user who logs in.
 	ReadEnd func(ctx context.Context, path string, n int) ([]byte, error)
 	// MountTables returns the host's /etc/fstab and its table of mounts, as they were a second ago at most; "" for one
-	// that can't be read. It is nil if files can't be read.
-	MountTables func(ctx context.Context) (planned, mounted string)
+	// that the host never shows. It is nil if files can't be read.
+	MountTables func(ctx context.Context) (planned, mounted string, err error)
 	// SHA256 returns the SHA-256 of a file on the host, in hexadecimal. It is nil if the host can't compute it.
 	SHA256 func(ctx context.Context, path string) (string, error)
 	// SeenVolumes returns the volumes of a pool as of the last reading of the host, which is enough for a plan. If it is

@@ -83,6 +83,28 @@ func (l *Lab) TryVirsh(t testing.TB, host string, args ...string) (string, error
 	return l.need(t, host).Virsh(ctx, args...)
 }
 
+// Has reports whether a host has an object of that name. list is virsh's command for such objects, as pool-list.
+func (l *Lab) Has(t testing.TB, host, list, name string) bool {
+	t.Helper()
+	return slices.Contains(strings.Fields(l.Virsh(t, host, list, "--all", "--name")), name)
+}
+
+// State returns the state of a host's VM in virsh's words, "" where it isn't defined.
+func (l *Lab) State(t testing.TB, host, name string) string {
+	t.Helper()
+	for tries := 0; ; tries++ {
+		out, err := l.TryVirsh(t, host, "domstate", name)
+		switch {
+		case err == nil:
+			return strings.TrimSpace(out)
+		case !l.Has(t, host, "list", name):
+			return ""
+		case tries > 0: // It didn't arrive just now.
+			t.Fatal(err)
+		}
+	}
+}
+
 // Run runs a command on a host and returns what it printed.
 func (l *Lab) Run(t testing.TB, host, name string, args ...string) string {
 	t.Helper()
@@ -208,16 +230,17 @@ func (l *Lab) need(t testing.TB, host string) *Host {
 	return h
 }
 
+// stepContext bounds a step, also one of a cleanup: the test's own context has ended by then.
 func stepContext(t testing.TB) (context.Context, context.CancelFunc) {
 	t.Helper()
-	return context.WithTimeout(t.Context(), stepTimeout)
+	return context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
 }
 
-// cleanup registers a cleanup that may fail. The test's own context has ended by then.
+// cleanup registers a cleanup that may fail.
 func cleanup(t testing.TB, what string, do func(context.Context) error) {
 	t.Helper()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
+		ctx, cancel := stepContext(t)
 		defer cancel()
 		if err := do(ctx); err != nil {
 			t.Errorf("%s: %v", what, err)

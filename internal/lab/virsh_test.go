@@ -33,6 +33,11 @@ func TestVirsh_keptOneAnswersAsANewOne(t *testing.T) {
 		}
 	}
 	same("at first")
+	for name, state := range map[string]string{"looked-at": "shut off", long: "shut off", "looked": ""} {
+		if is, has := l.State(t, h.Name, name), l.Has(t, h.Name, "list", name); is != state || has != (state != "") {
+			t.Errorf("VM %s: %q, is there: %v", name, is, has)
+		}
+	}
 	if _, err := shells.ask(t.Context(), h.SocketURI(), "dumpxml --inactive "+long); err != nil {
 		t.Errorf("a long line isn't answered by the kept one: %v", err)
 	}

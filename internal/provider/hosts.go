@@ -138,8 +138,11 @@ func (m *model) overSSH(
 			source, ssh.HostKeyInsecure, ssh.HostKeyStrict, ssh.HostKeyAcceptNew))
 	}
 	cfg.Dial, cfg.Close = dialer(client), client.Close
-	cfg.ReadEnd, cfg.Exist, cfg.SameFile = client.ReadEnd, client.Exist, fileComparer(client.SameFile)
-	cfg.SHA256 = client.SHA256
+	cfg.ReadEnd = func(ctx context.Context, path string, n int) ([]byte, error) {
+		text, err := client.ReadEnd(ctx, path, n)
+		return text, fileError(err)
+	}
+	cfg.Exist, cfg.SameFile, cfg.SHA256 = client.Exist, fileComparer(client.SameFile), client.SHA256
 	cfg.Tunnel = tunnels(settings)
 	return diags
 }
@@ -160,15 +163,15 @@ func fileComparer(compare sameFile) sameFile {
 		case errors.Is(err, ssh.ErrProgram) && refusals.Add(1) > maxRefusals:
 			return same, &kindError{kind: fleet.ErrComparesNone, err: err}
 		}
-		return same, comparisonError(err)
+		return same, fileError(err)
 	}
 }
 
 // sameFile returns those of the paths that lead to the file of path.
 type sameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
 
-// comparisonError adds libvirt's kind to an error of ssh.Client.SameFile.
-func comparisonError(err error) error {
+// fileError adds libvirt's kind to an error of ssh.Client.SameFile and ssh.Client.ReadEnd.
+func fileError(err error) error {
 	switch {
 	case errors.Is(err, ssh.ErrProgram), errors.Is(err, ssh.ErrUnseen):
 		return &kindError{kind: libvirt.ErrUnsupported, err: err}

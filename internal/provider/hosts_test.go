@@ -50,17 +50,17 @@ func TestSameLocalFile(t *testing.T) {
 	}
 }
 
-// TestComparisonError: if the user who logs in can't see a file, libvirt is asked which files are the same.
-func TestComparisonError(t *testing.T) {
+// TestFileError: if the user who logs in can't see a file, libvirt is asked which files are the same.
+func TestFileError(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[error]error{
 		ssh.ErrUnseen: libvirt.ErrUnsupported, ssh.ErrProgram: libvirt.ErrUnsupported, ssh.ErrSessions: libvirt.ErrBusy,
 	} {
-		if err := comparisonError(&ssh.Error{Kind: kind, Err: kind}); !errors.Is(err, want) || !errors.Is(err, kind) {
+		if err := fileError(&ssh.Error{Kind: kind, Err: kind}); !errors.Is(err, want) || !errors.Is(err, kind) {
 			t.Errorf("%v: got %v, want also %v", kind, err, want)
 		}
 	}
-	if err := comparisonError(ssh.ErrAuth); errors.Is(err, libvirt.ErrUnsupported) || comparisonError(nil) != nil {
+	if err := fileError(ssh.ErrAuth); errors.Is(err, libvirt.ErrUnsupported) || fileError(nil) != nil {
 		t.Errorf("another error: %v", err)
 	}
 }

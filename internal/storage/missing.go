@@ -32,9 +32,9 @@ func (s *Storage) isAbsent(ctx context.Context, host, file string) bool {
 	if !ok || h.Fenced || h.SameFile == nil || h.MountTables == nil || !askable(file) {
 		return false
 	}
-	planned, mounted := h.MountTables(ctx)
+	planned, mounted, err := h.MountTables(ctx)
 	points := mountPoints(mounted)
-	if planned == "" || !slices.Contains(points, "/") {
+	if err != nil || planned == "" || !slices.Contains(points, "/") {
 		return false // It isn't known what should be mounted.
 	}
 	for _, at := range mountPoints(planned) {

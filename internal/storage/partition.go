@@ -43,7 +43,7 @@ func (s *Storage) CheckDelete(ctx context.Context, host string, ref Ref) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkMounted(ctx, h, ref.Pool); errors.Is(err, ErrUnmounted) {
+	if err := s.checkMounted(ctx, h, ref.Pool); err != nil && !errors.Is(err, libvirt.ErrNoPool) {
 		return err
 	}
 	return checkRemoval(ctx, h, ref)

@@ -170,6 +170,8 @@ func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) er
 	}
 	if err := s.checkMounted(ctx, h, pool); errors.Is(err, ErrUnmounted) {
 		return fmt.Errorf("%w: %w. Then delete the file: virsh vol-delete --pool %s %s", ErrUnseen, err, pool, r.Ref.Name)
+	} else if err != nil {
+		return err
 	}
 	volumes, err := h.PoolVolumes(ctx, pool)
 	if err != nil || len(volumes) > 0 || r.Unbased && s.isAbsent(ctx, r.Host, r.Path) {

@@ -356,8 +356,8 @@ func TestRelease_missing(t *testing.T) {
 	release.Creating = false
 	// A first-boot volume is believed to be gone if nothing that may have it is missing.
 	planned, mounted := "# none\n", "/dev/vda / ext4 rw 0 0\n"
-	var asking error
-	s.Hosts[0].MountTables = func(context.Context) (string, string) { return planned, mounted }
+	var asking, reading error
+	s.Hosts[0].MountTables = func(context.Context) (string, string, error) { return planned, mounted, reading }
 	s.Hosts[0].SameFile = func(context.Context, string, ...string) ([]string, error) { return nil, asking }
 	stays("isn't mounted")
 	release.Unbased = true
@@ -371,6 +371,12 @@ func TestRelease_missing(t *testing.T) {
 	stays("isn't mounted")
 	mounted, planned, asking = "/dev/vda / ext4 rw 0 0\n", "# none\n", libvirt.ErrUnsupported
 	stays("isn't mounted")
+	reading = errLater
+	if err := s.Release(t.Context(), release); !errors.Is(err, storage.ErrUnseen) ||
+		!errors.Is(err, storage.ErrMountsUnread) {
+		t.Errorf("while the host doesn't say what is mounted: %v", err)
+	}
+	reading = nil
 	release.Unbased = false
 	createVolume(t, h, "vms", "other", "")
 	gone("removed from a pool with other volumes")

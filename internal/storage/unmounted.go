@@ -16,24 +16,32 @@ import (
 
 // ErrUnmounted says that the filesystem of a pool isn't mounted: its volumes can't be seen, and new ones would be on
 // another filesystem. It is libvirt.ErrPoolInactive too: the volumes of such a pool are neither there nor gone.
-var ErrUnmounted error = unmountedError{}
+// ErrMountsUnread is ErrUnmounted too: the host couldn't say just now whether the filesystem is mounted.
+var (
+	ErrUnmounted    error = mountError{"the filesystem isn't mounted", libvirt.ErrPoolInactive}
+	ErrMountsUnread error = mountError{"it is unknown whether the filesystem is mounted", ErrUnmounted}
+)
 
-type unmountedError struct{}
+// mountError says what is wrong, and also is an error of a more general kind.
+type mountError struct {
+	text string
+	kind error
+}
 
-func (unmountedError) Error() string { return "the filesystem isn't mounted" }
+func (e mountError) Error() string { return e.text }
 
-func (unmountedError) Unwrap() error { return libvirt.ErrPoolInactive }
+func (e mountError) Unwrap() error { return e.kind }
 
 // CheckMounted returns ErrUnmounted if a pool of files lacks its filesystem: one that libvirt mounts when it starts the
-// pool, or else one of CheckMountedAt. It returns nil if that is unknown, for example on a host without SSH. It changes
-// nothing.
+// pool, or else one of CheckMountedAt. It returns nil if that can't be known, for example on a host without SSH. It
+// changes nothing.
 func CheckMounted(ctx context.Context, h hostset.Host, pool *libvirt.StoragePool) error {
 	p, err := ReadPool(cmp.Or(pool.LiveXML, pool.XML))
 	if err != nil || p.Directory() == "" {
 		return err
 	}
 	dir := path.Clean(p.Directory())
-	at := firstUnmounted(ctx, h, dir, func(planned string) []string {
+	at, err := firstUnmounted(ctx, h, dir, func(planned string) []string {
 		switch {
 		case !p.kind().mounts:
 			return pointsAbove(planned, dir)
@@ -43,66 +51,83 @@ func CheckMounted(ctx context.Context, h hostset.Host, pool *libvirt.StoragePool
 			return nil
 		}
 	})
-	if at == "" {
-		return nil
+	if err != nil || at == "" {
+		return err
 	}
 	return fmt.Errorf("%w: nothing is mounted at %s on host %q, where storage pool %q has its volumes. Mount it and run "+
 		"\"virsh pool-refresh %[4]s\" on that host", ErrUnmounted, at, h.Name, p.Name)
 }
 
 // CheckMountedAt returns ErrUnmounted if the host's /etc/fstab has a filesystem at a directory or above it that isn't
-// mounted. It returns nil if that is unknown. It changes nothing.
+// mounted. It returns nil if that can't be known. It changes nothing.
 func CheckMountedAt(ctx context.Context, h hostset.Host, dir string) error {
 	dir = path.Clean(dir)
-	at := firstUnmounted(ctx, h, dir, func(planned string) []string { return pointsAbove(planned, dir) })
-	if at == "" {
-		return nil
+	at, err := firstUnmounted(ctx, h, dir, func(planned string) []string { return pointsAbove(planned, dir) })
+	if err != nil || at == "" {
+		return err
 	}
 	return fmt.Errorf("%w: /etc/fstab has %s, where nothing is mounted", ErrUnmounted, at)
 }
 
 // firstUnmounted returns the first of the wanted mount points, at a directory or above it, that a host lacks; "" for
-// none, or if that is unknown. One with another filesystem between it and the directory isn't needed. wanted gets the
-// host's /etc/fstab.
+// none, or if that can't be known. One with another filesystem between it and the directory isn't needed. wanted gets
+// the host's /etc/fstab. The error is ErrMountsUnread.
 func firstUnmounted(
 	ctx context.Context, h hostset.Host, dir string, wanted func(planned string) []string,
-) string {
+) (string, error) {
 	if h.MountTables == nil {
-		return ""
+		return "", nil
 	}
-	planned, mounted := h.MountTables(ctx)
+	planned, mounted, err := h.MountTables(ctx)
+	if err != nil {
+		return "", mountsUnread(h, err)
+	}
 	points := mountPoints(mounted)
 	if !slices.Contains(points, "/") {
-		return "" // It isn't the host's table.
+		return "", nil // It isn't the host's table.
 	}
 	for _, at := range wanted(planned) {
 		covered := func(point string) bool { return point != at && isWithin(point, at) && isWithin(dir, point) }
-		if !slices.ContainsFunc(points, covered) && !isMounted(ctx, h, at, points) {
-			return at
+		if slices.ContainsFunc(points, covered) {
+			continue
+		}
+		is, err := isMounted(ctx, h, at, points)
+		if err != nil {
+			return "", mountsUnread(h, err)
+		}
+		if !is {
+			return at, nil
 		}
 	}
-	return ""
+	return "", nil
+}
+
+// mountsUnread returns ErrMountsUnread. It hides the kind of its cause: the host's libvirt did answer.
+func mountsUnread(h hostset.Host, cause error) error {
+	return fmt.Errorf("%w: the mounts of host %q can't be read: %s. Try again. If that fails too, find out on that host "+
+		"why the user who logs in can't run \"tail /proc/self/mounts\"", ErrMountsUnread, h.Name, cause.Error())
 }
 
 // isWithin reports whether a directory is another one, or below it.
 func isWithin(dir, above string) bool { return dir == above || strings.HasPrefix(dir, above+"/") }
 
 // isMounted reports whether a directory is one of the mount points, perhaps under another name, through a symbolic
-// link. It returns true if that is unknown.
-func isMounted(ctx context.Context, h hostset.Host, at string, points []string) bool {
-	if slices.Contains(points, at) {
-		return true
-	}
-	if h.SameFile == nil {
-		return true
+// link. It returns true if that can't be known.
+func isMounted(ctx context.Context, h hostset.Host, at string, points []string) (bool, error) {
+	if slices.Contains(points, at) || h.SameFile == nil {
+		return true, nil
 	}
 	// The table has no links. So if the host's user sees the directory, that user also sees where it is mounted: mount
 	// points that only others see don't matter.
 	same, err := h.SameFile(ctx, at, append(slices.Clone(points), at)...)
-	if slices.Contains(same, at) && errors.Is(err, libvirt.ErrUnsupported) {
-		err = nil
+	switch {
+	case slices.ContainsFunc(same, func(point string) bool { return point != at }):
+		return true, nil
+	case errors.Is(err, libvirt.ErrUnsupported):
+		return !slices.Contains(same, at), nil
+	default:
+		return false, err
 	}
-	return err != nil || slices.ContainsFunc(same, func(point string) bool { return point != at })
 }
 
 // mountPoints returns the directories in a table of mounts.
@@ -153,13 +178,16 @@ func unescapeMount(s string) string {
 	return text.String()
 }
 
-// checkMounted is CheckMounted for the pool of a host by its name. The pool may not exist.
+// checkMounted is CheckMounted for the pool of a host by its name. It returns libvirt.ErrNoPool if there is none.
 func (s *Storage) checkMounted(ctx context.Context, h *libvirt.Host, pool string) error {
 	on, ok := s.Hosts.Host(h.Name())
 	if !ok {
 		return nil
 	}
 	is, err := h.StoragePool(ctx, pool)
+	if errors.Is(err, libvirt.ErrNotFound) {
+		return libvirt.ErrNoPool
+	}
 	if err != nil {
 		return err
 	}
@@ -167,13 +195,14 @@ func (s *Storage) checkMounted(ctx context.Context, h *libvirt.Host, pool string
 }
 
 // poolVolume reads a volume of a host's pool. Its errors are those of libvirt.Host.PoolVolume, and ErrUnmounted if the
-// pool doesn't list the volume because its filesystem isn't mounted.
+// pool doesn't list the volume because its filesystem isn't mounted. If it can't find that out, the error is not
+// libvirt.ErrNotFound.
 func (s *Storage) poolVolume(ctx context.Context, h *libvirt.Host, ref Ref) (*libvirt.Volume, error) {
 	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
 	if !errors.Is(err, libvirt.ErrNotFound) || errors.Is(err, libvirt.ErrNoPool) {
 		return v, err
 	}
-	if unmounted := s.checkMounted(ctx, h, ref.Pool); errors.Is(unmounted, ErrUnmounted) {
+	if unmounted := s.checkMounted(ctx, h, ref.Pool); unmounted != nil {
 		return nil, unmounted
 	}
 	return nil, err

@@ -20,7 +20,8 @@ type HostConfig struct {
 	// Tunnel prepares a connection for the use of one migration, for URIs over SSH. If it is nil, the transport that needs
 	// such a connection is not available.
 	Tunnel func() (migration.Tunnel, error)
-	// ReadEnd returns the last n bytes of a file on the host. It is nil if files can't be read.
+	// ReadEnd returns the last n bytes of a file on the host. It is nil if files can't be read. For its error, see
+	// hostset.Host.
 	ReadEnd func(ctx context.Context, path string, n int) ([]byte, error)
 	// Exist returns, by path, whether the host has the file; paths of which this is unknown are left out. It is nil if the
 	// host's files can't be checked.

@@ -2,6 +2,8 @@ package inventory
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -13,7 +15,7 @@ import (
 const (
 	plannedMounts  = "/etc/fstab"
 	presentMounts  = "/proc/self/mounts"
-	mountTableSize = 256 << 10
+	mountTableSize = 4 << 20
 )
 
 // mountsAge is how long these files are cached: they are read once for the disks of many VMs.
@@ -27,35 +29,49 @@ type mountTables struct {
 	planned, mounted string
 }
 
-// MountTables returns the host's /etc/fstab and its table of mounts, as they were a second ago at most; "" for one
-// that can't be read.
-func (h *Host) MountTables(ctx context.Context) (planned, mounted string) {
+// MountTables returns the host's /etc/fstab and its table of mounts, as they were a second ago at most; "" for one that
+// the host never shows: its files can't be read, or there is none. An error means that it shows them another time.
+func (h *Host) MountTables(ctx context.Context) (planned, mounted string, err error) {
 	if h.Config.ReadEnd == nil {
-		return "", ""
+		return "", "", nil
 	}
 
 	h.mounts.Lock()
 	defer h.mounts.Unlock()
 
-	if time.Since(h.mounts.at) < mountsAge {
-		return h.mounts.planned, h.mounts.mounted
+	was := &h.mounts
+	if time.Since(was.at) < mountsAge {
+		return was.planned, was.mounted, nil
 	}
 
-	read := func(file string) string {
-		text, err := h.Config.ReadEnd(ctx, file, mountTableSize)
-		if err != nil || len(text) == mountTableSize { // Its beginning may be missing.
-			return ""
-		}
-
-		return string(text)
+	if planned, err = h.mountTable(ctx, plannedMounts, was.planned != ""); err != nil {
+		return "", "", err
 	}
 
-	planned, mounted = read(plannedMounts), read(presentMounts)
-	if ctx.Err() == nil {
-		h.mounts.at, h.mounts.planned, h.mounts.mounted = time.Now(), planned, mounted
+	// Whoever sees the host's fstab sees its mounts, too.
+	if mounted, err = h.mountTable(ctx, presentMounts, was.mounted != "" || planned != ""); err != nil {
+		return "", "", err
 	}
 
-	return planned, mounted
+	was.at, was.planned, was.mounted = time.Now(), planned, mounted
+
+	return planned, mounted, nil
+}
+
+// mountTable reads one of the files. It returns "" for one that the host doesn't show, unless it is known to.
+func (h *Host) mountTable(ctx context.Context, file string, shown bool) (string, error) {
+	text, err := h.Config.ReadEnd(ctx, file, mountTableSize)
+
+	switch {
+	case errors.Is(err, ErrUnsupported) && !shown:
+		return "", nil
+	case err != nil:
+		return "", err
+	case len(text) == mountTableSize: // Its beginning may be missing.
+		return "", fmt.Errorf("%s has %d MiB or more", file, mountTableSize>>20)
+	}
+
+	return string(text), nil
 }
 
 // Files returns the host with what is needed to look at its files and mounts.

@@ -2,6 +2,7 @@ package acctest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -126,6 +127,9 @@ func Factories(t testing.TB) map[string]func() (tfprotov6.ProviderServer, error)
 // CheckDestroyed returns a CheckDestroy that none of the named VMs is left on any host of the lab.
 func CheckDestroyed(l *lab.Lab, names ...string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
+		if len(names) == 0 {
+			return errors.New("there is no VM to look for")
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 		defer cancel()
 		for _, h := range l.Hosts {

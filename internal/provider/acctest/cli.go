@@ -262,6 +262,9 @@ func (c *CLI) start(t testing.TB, variable string, args ...string) *Running {
 		defer close(r.done)
 		defer cancel()
 		r.err = r.cmd.Wait()
+		if ctx.Err() != nil { // It is no failure that a test may expect.
+			t.Errorf("terraform %s: killed after %s:\n%s", args[0], cliTimeout, r.Text())
+		}
 		t.Logf("terraform %s: %s", args[0], time.Since(began).Round(time.Millisecond))
 	}()
 	t.Cleanup(func() {

@@ -79,7 +79,7 @@ data "virtfleet_conditions" "this" {
 	m.tf.Run(t, "apply") // The data source is read before the change.
 	agree("Running", true, true)
 	m.tf.Run(t, "destroy")
-	if _, err := l.TryVirsh(t, "kvm1", "dominfo", m.name); err == nil {
+	if l.Has(t, "kvm1", "list", m.name) {
 		t.Error("it is still there")
 	}
 }

@@ -144,7 +144,7 @@ func clean(t *testing.T, l *lab.Lab, name string, hosts ...string) resource.Test
 	t.Helper()
 	return func(*terraform.State) error {
 		for _, host := range hosts {
-			if _, err := l.TryVirsh(t, host, "pool-info", name); err == nil {
+			if l.Has(t, host, "pool-list", name) {
 				return fmt.Errorf("host %s still has pool %s", host, name)
 			}
 			l.Run(t, host, "rmdir", "/var/lib/libvirt/"+name)

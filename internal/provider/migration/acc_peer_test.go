@@ -69,7 +69,7 @@ func TestAccMigration_peers(t *testing.T) {
 	if strings.Count(records, "<migration ") != 1 || !strings.Contains(records, fmt.Sprint(attributes["id"])) {
 		t.Errorf("records: %s", records)
 	}
-	if _, err := l.TryVirsh(t, from.Name, "domstate", name); err == nil {
+	if l.Has(t, from.Name, "list", name) {
 		t.Error("the source has it still")
 	}
 	if out, empty := tf.Empty(t); !empty {

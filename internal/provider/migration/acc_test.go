@@ -109,11 +109,7 @@ func runsAmong(t *testing.T, l *lab.Lab, name, host string, hosts ...string) {
 		if h == host {
 			want = "running"
 		}
-		state, err := l.TryVirsh(t, h, "domstate", name)
-		if err != nil {
-			state = ""
-		}
-		if state = strings.TrimSpace(state); state != want {
+		if state := l.State(t, h, name); state != want {
 			t.Errorf("on %s it is %q, want %q", h, state, want)
 		}
 	}

@@ -75,11 +75,7 @@ func onHosts(t *testing.T, l *lab.Lab, name, kvm1, kvm2 string) resource.TestChe
 	t.Helper()
 	return func(*terraform.State) error {
 		for host, want := range map[string]string{"kvm1": kvm1, "kvm2": kvm2} {
-			state, err := l.TryVirsh(t, host, "domstate", name)
-			if err != nil {
-				state = ""
-			}
-			if state = strings.TrimSpace(state); state != want {
+			if state := l.State(t, host, name); state != want {
 				return fmt.Errorf("on %s it is %q, want %q", host, state, want)
 			}
 		}

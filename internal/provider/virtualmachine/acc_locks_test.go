@@ -39,7 +39,7 @@ func TestAccVirtualMachine_hostWithoutLocks(t *testing.T) {
 		t.Errorf("left to do:\n%s", out)
 	}
 	tf.Run(t, "destroy")
-	if out, err := l.TryVirsh(t, own.Name, "dominfo", name); err == nil {
-		t.Errorf("it is left:\n%s", out)
+	if l.Has(t, own.Name, "list", name) {
+		t.Error("it is left")
 	}
 }

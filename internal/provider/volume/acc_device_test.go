@@ -91,7 +91,7 @@ echo Yes | parted ---pretend-input-tty $1 unit B resizepart 1 $((start + $2 - 1)
 	l.Run(t, "kvm1", "parted", "-s", device, "rm", "1")
 	l.Virsh(t, "kvm1", "pool-refresh", name)
 	tf.Run(t, "destroy")
-	if _, err := l.TryVirsh(t, "kvm1", "pool-info", name); err == nil {
+	if l.Has(t, "kvm1", "pool-list", name) {
 		t.Error("the pool is left")
 	}
 }

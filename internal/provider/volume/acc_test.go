@@ -373,7 +373,7 @@ func TestAccVolume(t *testing.T) {
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy: func(*terraform.State) error {
 			for _, host := range []string{"kvm1", "kvm2"} {
-				if _, err := l.TryVirsh(t, host, "pool-info", name); err == nil {
+				if l.Has(t, host, "pool-list", name) {
 					return fmt.Errorf("host %s still has the pool", host)
 				}
 				l.Run(t, host, "rmdir", at) // Which a volume that is left would keep from being removed.
@@ -1132,6 +1132,17 @@ resource "virtfleet_virtual_machine" "this" {
 	tf.Config(t, config)
 	says(tf.Fail(t, "plan", "-destroy"), `Unable to delete image "base"`, "nothing is mounted at "+at)
 	tf.Fail(t, "destroy")
+	// Nor is anything gone or made while the host doesn't say what it has mounted.
+	l.Run(t, host, "sh", "-ec", fmt.Sprintf(`cp /usr/bin/tail %[1]s/real
+printf '#!/bin/sh\ncase "$*" in */mounts) kill -KILL $$;; esac\nexec %[1]s/real "$@"\n' >%[1]s/tail
+chmod +x %[1]s/tail; mount --bind %[1]s/tail /usr/bin/tail`, away))
+	unread := "the filesystem is mounted: the mounts of host \"" + host + "\" can't be read"
+	says(tf.Run(t, "plan"), fmt.Sprintf("Unable to read volume %q", name+"/data"), `Unable to read image "base"`, unread,
+		"No changes.")
+	tf.Config(t, config+strings.NewReplacer(`"this"`, `"other"`, `"data"`, `"other"`).Replace(volume(`size = "1Mi"`)))
+	says(tf.Fail(t, "plan"), fmt.Sprintf("Unable to create volume %q", name+"/other"), unread)
+	tf.Config(t, config)
+	l.Run(t, host, "sh", "-ec", fmt.Sprintf("umount /usr/bin/tail; rm %[1]s/tail %[1]s/real", away))
 	l.Run(t, host, "sh", "-ec", fmt.Sprintf("umount /etc/fstab; rm %[1]s/fstab; mv %[1]s/* %[2]s/", away, at))
 	l.Virsh(t, host, "pool-refresh", name)
 	if out, empty := tf.Empty(t); !empty {
