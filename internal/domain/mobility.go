@@ -127,7 +127,7 @@ type MobileInterface struct {
 	Filter, PortGroup string
 }
 
-// MobileMemory is memory of the guest that QEMU doesn't have for itself. Name is the name of shared memory, and the path
+// MobileMemory is memory of the guest that QEMU doesn't have for itself. Name is the name of shared memory, or the path
 // of persistent memory. Attribute is the attribute that declares the device, "" if none does.
 type MobileMemory struct{ Name, Attribute string }
 
