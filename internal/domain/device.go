@@ -77,6 +77,15 @@ func (d *Definition) keyed(k kind, names map[string]string) []device {
 	return found
 }
 
+// paths returns the attributes that declare the devices of a kind, by element.
+func (d *Definition) paths(k kind) map[*etree.Element]string {
+	paths := map[*etree.Element]string{}
+	for _, have := range d.keyed(k, d.recordedNames()) {
+		paths[have.element] = join(k.path, have.key)
+	}
+	return paths
+}
+
 // elements returns the devices of a kind in document order.
 func (d *Definition) elements(k kind) []*etree.Element {
 	elements := d.devices(k.tag)

@@ -17,6 +17,14 @@ const ExtraDevices = "extra_device_xml"
 
 var extraKind = kind{path: ExtraDevices, prefix: "ua-extra-"}
 
+// extraPath returns the attribute that declares a device as XML, "" if none does.
+func extraPath(e *etree.Element) string {
+	if key := extraKind.alias(e); key != "" {
+		return join(ExtraDevices, key)
+	}
+	return ""
+}
+
 // withoutAlias are the elements whose alias libvirt doesn't keep, so the provider couldn't find them again.
 var withoutAlias = []string{"audio", "devices", "domain", "emulator", "lease", "redirfilter"}
 

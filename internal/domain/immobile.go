@@ -8,8 +8,8 @@ import (
 
 // Devices that a running VM can't take along: those of its host, and those whose state QEMU doesn't migrate.
 
-// ImmobileDevice is a device whose state QEMU can't migrate. Attribute is the attribute that declares it, "" if there
-// is none. SomeQEMU says that some versions of QEMU can migrate it.
+// ImmobileDevice is a device that a running VM can't take along. Attribute is the attribute that declares it, "" if
+// there is none. SomeQEMU says that some versions of QEMU can migrate it.
 type ImmobileDevice struct {
 	What, Attribute string
 	SomeQEMU        bool
@@ -17,41 +17,47 @@ type ImmobileDevice struct {
 
 // readHostDevices reads which hardware of the host the VM uses.
 func (m *Mobility) readHostDevices(d *Definition) {
+	uses := func(what, attribute string) {
+		m.HostDevices = append(m.HostDevices, ImmobileDevice{What: what, Attribute: attribute})
+	}
+	hostDevices := d.paths(hostDeviceFamily.kind())
 	for _, e := range d.devices("hostdev") {
 		kind := attr(e, "type")
 		if attr(child(e, "teaming"), "type") == "transient" {
 			continue
 		}
-		m.HostDevices = append(m.HostDevices, kind+" "+hostAddress(child(e, "source")))
+		uses(kind+" "+hostAddress(child(e, "source")), hostDevices[e])
 		m.VFIO = m.VFIO || kind == "pci" || kind == "mdev"
 	}
 	for _, i := range m.Interfaces {
 		if (i.Type == "hostdev" || i.Type == "vdpa") && !i.Failover {
-			m.HostDevices = append(m.HostDevices, "interface "+i.Key)
+			uses("interface "+i.Key, join(interfaceKind.path, i.Key))
 			m.VFIO = m.VFIO || i.Type == "hostdev"
 		}
 	}
+	disks := d.paths(diskKind)
 	for _, disk := range d.devices("disk") {
 		if attr(disk, "type") == "nvme" {
-			m.HostDevices = append(m.HostDevices, "NVMe disk "+attr(child(disk, "target"), "dev"))
+			uses("NVMe disk "+attr(child(disk, "target"), "dev"), disks[disk])
 			m.VFIO = true
 		}
 	}
 	for _, e := range d.devices("smartcard") {
 		if mode := attr(e, "mode"); mode != "passthrough" {
-			m.HostDevices = append(m.HostDevices, "smartcard ("+mode+")")
+			uses("smartcard ("+mode+")", "devices.smartcard")
 		}
 	}
+	inputs := d.paths(inputFamily.kind())
 	for _, e := range d.devices("input") {
 		if attr(e, "type") == "evdev" {
-			m.HostDevices = append(m.HostDevices, "input device "+attr(child(e, "source"), "dev"))
+			uses("input device "+attr(child(e, "source"), "dev"), inputs[e])
 		}
 	}
 	switch m.TPM {
 	case tpmPassthrough:
-		m.HostDevices = append(m.HostDevices, "TPM")
+		uses("TPM", tpmGroup.Path)
 	case tpmExternal:
-		m.HostDevices = append(m.HostDevices, "TPM in a program of its host")
+		uses("TPM in a program of its host", tpmGroup.Path)
 	}
 }
 
@@ -80,11 +86,7 @@ func (m *Mobility) readImmobile(d *Definition) {
 		}
 	}
 	for _, e := range d.devices("crypto") {
-		crypto := ImmobileDevice{What: "virtio crypto device"}
-		if key := extraKind.alias(e); key != "" {
-			crypto.Attribute = join(ExtraDevices, key)
-		}
-		m.Immobile = append(m.Immobile, crypto)
+		m.Immobile = append(m.Immobile, ImmobileDevice{What: "virtio crypto device", Attribute: extraPath(e)})
 	}
 	m.readImmobileOther(d)
 	m.readImmobileVideo(d)
@@ -120,7 +122,9 @@ func (m *Mobility) readImmobileVideo(d *Definition) {
 func (m *Mobility) readImmobileMemory(d *Definition) {
 	for _, e := range d.devices("memory") {
 		if model := attr(e, "model"); model == "virtio-pmem" || model == "sgx-epc" {
-			m.Immobile = append(m.Immobile, ImmobileDevice{What: "memory device of model " + model})
+			m.Immobile = append(m.Immobile, ImmobileDevice{
+				What: "memory device of model " + model, Attribute: extraPath(e),
+			})
 		}
 	}
 	if attr(child(d.root(), "features", "mte"), "state") == "on" && attr(d.root(), "type") == "kvm" {

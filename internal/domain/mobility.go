@@ -23,9 +23,9 @@ type Mobility struct {
 	Interfaces []MobileInterface
 	// Floors are what networks guarantee to the interfaces, by network.
 	Floors map[string]NetworkFloor
-	// HostDevices describe the host's devices that the VM uses, such as "pci 0000:03:00.0". VFIO says that one of them
-	// has state in hardware, which can't be copied while the VM runs.
-	HostDevices []string
+	// HostDevices are the host's devices that the VM uses, such as "pci 0000:03:00.0". VFIO says that one of them has
+	// state in hardware, which can't be copied while the VM runs.
+	HostDevices []ImmobileDevice
 	VFIO        bool
 	// SharedMemory is memory that the VM shares with other VMs on its host. It isn't migrated.
 	SharedMemory []MobileMemory
@@ -34,7 +34,7 @@ type Mobility struct {
 	// Filesystems are the host's directories that the guest sees.
 	Filesystems []MobileFilesystem
 	// PersistentMemory are the host's files and devices that are memory of the guest and outlast it.
-	PersistentMemory []string
+	PersistentMemory []MobileMemory
 
 	// Confidential is the type of memory protection: sev, sev-snp, tdx, s390-pv; "" if there is none.
 	Confidential string
@@ -127,12 +127,14 @@ type MobileInterface struct {
 	Filter, PortGroup string
 }
 
-// MobileMemory is memory that is shared with other VMs on the host. Key is its key in ExtraDevices, "" if it isn't
-// declared.
-type MobileMemory struct{ Name, Key string }
+// MobileMemory is memory of the guest that QEMU doesn't have for itself. Name is the name of shared memory, or the path
+// of persistent memory. Attribute is the attribute that declares the device, "" if none does.
+type MobileMemory struct{ Name, Attribute string }
 
 // MobileFilesystem is one directory of the host that the guest sees.
 type MobileFilesystem struct {
+	// Attribute is the attribute that declares it.
+	Attribute string
 	// Driver is virtiofs, path (9p), ...
 	Driver string
 	// Target is the guest's name for it.
@@ -178,20 +180,23 @@ func (d *Definition) Mobility() Mobility {
 			m.Files = append(m.Files, file)
 		}
 	}
+	filesystems := d.paths(filesystemFamily.kind())
 	for _, fs := range d.devices("filesystem") {
 		m.Filesystems = append(m.Filesystems, MobileFilesystem{
-			Driver: cmp.Or(attr(child(fs, "driver"), "type"), "path"), Target: attr(child(fs, "target"), "dir"),
+			Attribute: filesystems[fs],
+			Driver:    cmp.Or(attr(child(fs, "driver"), "type"), "path"), Target: attr(child(fs, "target"), "dir"),
 			Source: attr(child(fs, "source"), "dir"),
 		})
 	}
 	for _, e := range d.devices("shmem") {
 		if attr(e, "role") != "master" || attr(child(e, "model"), "type") == "ivshmem" {
-			m.SharedMemory = append(m.SharedMemory, MobileMemory{attr(e, "name"), extraKind.alias(e)})
+			m.SharedMemory = append(m.SharedMemory, MobileMemory{attr(e, "name"), extraPath(e)})
 		}
 	}
+	nvdimms := d.paths(nvdimmFamily.kind())
 	for _, e := range d.devices("memory") {
 		if file := text(child(e, "source", "path")); file != "" {
-			m.PersistentMemory = append(m.PersistentMemory, file)
+			m.PersistentMemory = append(m.PersistentMemory, MobileMemory{file, cmp.Or(nvdimms[e], extraPath(e))})
 		}
 	}
 	m.readHostDevices(d)

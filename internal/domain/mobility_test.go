@@ -30,9 +30,14 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
       <alias name='ua-net-lan'/></interface>
     <interface type='direct'><source dev='eth0' mode='bridge'/></interface>
     <interface type='hostdev'><teaming type='transient' persistent='ua-net-lan'/></interface>
-    <hostdev type='pci'><source><address domain='0x0000' bus='0x03' slot='0x00' function='0x1'/></source></hostdev>
+    <hostdev type='pci'><source><address domain='0x0000' bus='0x03' slot='0x00' function='0x1'/></source>
+      <alias name='ua-host-device-gpu'/></hostdev>
     <hostdev type='usb'><source><vendor id='0x1234'/><product id='0xbeef'/></source></hostdev>
-    <filesystem><driver type='virtiofs'/><source dir='/srv'/><target dir='share'/></filesystem>
+    <filesystem><driver type='virtiofs'/><source dir='/srv'/><target dir='share'/>
+      <alias name='ua-filesystem-data'/></filesystem>
+    <memory model='nvdimm'><source><path>/n</path></source><alias name='ua-nvdimm-store'/></memory>
+    <memory model='virtio-pmem'><source><path>/p</path></source><alias name='ua-extra-log'/></memory>
+    <memory model='virtio-pmem'><source><path>/q</path></source></memory>
     <tpm><backend type='emulator'/></tpm>
     <smartcard mode='host'/><smartcard mode='passthrough' type='spicevmc'/>
     <shmem name='a'><alias name='ua-extra-shared'/></shmem><shmem name='b' role='peer'/>
@@ -62,9 +67,22 @@ func TestMobility_readsWhatDecidesAboutMoving(t *testing.T) {
 			{Key: "net1", Type: "direct", Source: "eth0"},
 			{Key: "net2", Type: "hostdev", Failover: true},
 		},
-		HostDevices: []string{"pci 0000:03:00.1", "usb 1234:beef", "smartcard (host)"}, VFIO: true,
-		SharedMemory: []MobileMemory{{"a", "shared"}, {"b", ""}, {"d", ""}},
-		Filesystems:  []MobileFilesystem{{Driver: "virtiofs", Target: "share", Source: "/srv"}},
+		HostDevices: []ImmobileDevice{
+			{What: "pci 0000:03:00.1", Attribute: "devices.host_devices.gpu"},
+			{What: "usb 1234:beef", Attribute: "devices.host_devices.hostdev1"},
+			{What: "smartcard (host)", Attribute: "devices.smartcard"},
+		}, VFIO: true,
+		SharedMemory: []MobileMemory{{"a", "extra_device_xml.shared"}, {"b", ""}, {"d", ""}},
+		Filesystems: []MobileFilesystem{
+			{Attribute: "devices.filesystems.data", Driver: "virtiofs", Target: "share", Source: "/srv"},
+		},
+		PersistentMemory: []MobileMemory{
+			{"/n", "devices.nvdimms.store"}, {"/p", "extra_device_xml.log"}, {"/q", ""},
+		},
+		Immobile: []ImmobileDevice{
+			{What: "memory device of model virtio-pmem", Attribute: "extra_device_xml.log"},
+			{What: "memory device of model virtio-pmem"},
+		},
 		Confidential: "sev", HypervPassthrough: true, Reenlightenment: true, InvariantTSC: true,
 		TPM: "emulator", Values: Values{
 			"devices.tpm.backend": "emulator", cpuFeatures: "invtsc=require\n", "platform.hyperv.mode": "passthrough",
@@ -130,9 +148,11 @@ func TestMobility_placesOfWhatIsKept(t *testing.T) {
 		{"", `<tpm><backend type='emulator'><source type='dir' path='/p'/></backend></tpm>`, Mobility{
 			TPM: "emulator", TPMSpecial: "it has a place of its own",
 		}},
-		{"", `<tpm><backend type='passthrough'/></tpm>`, Mobility{TPM: "passthrough", HostDevices: []string{"TPM"}}},
+		{"", `<tpm><backend type='passthrough'/></tpm>`, Mobility{TPM: "passthrough", HostDevices: []ImmobileDevice{
+			{What: "TPM", Attribute: "devices.tpm"},
+		}}},
 		{"", `<tpm><backend type='external'><source type='unix'/></backend></tpm>`, Mobility{
-			TPM: "external", HostDevices: []string{"TPM in a program of its host"},
+			TPM: "external", HostDevices: []ImmobileDevice{{What: "TPM in a program of its host", Attribute: "devices.tpm"}},
 		}},
 	} {
 		d, err := Parse("<domain type='kvm'><name>web</name><os>" + tt.os + "</os><devices>" + tt.devices +

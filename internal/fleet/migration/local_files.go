@@ -139,11 +139,11 @@ func (f *blockerList) checkOffline(vm VM) {
 
 // checkPersistentMemory finds memory of a stopped VM whose content would stay behind.
 func (t preflight) checkPersistentMemory(f *blockerList) {
-	for _, file := range t.vm.Mobility.PersistentMemory {
-		if !t.options.declaresFileShared(file) {
-			f.block(DisksNotLiveMigratable, "", fmt.Sprintf("it has persistent memory in %q of its host, which isn't copied",
-				file), "Start the VM and move it while it runs, or declare in migration_options.shared_filesystems that the "+
-				"hosts share the file.")
+	for _, memory := range t.vm.Mobility.PersistentMemory {
+		if !t.options.declaresFileShared(memory.Name) {
+			f.block(DisksNotLiveMigratable, memory.Attribute, fmt.Sprintf("it has persistent memory in %q of its host, which "+
+				"isn't copied", memory.Name), "Start the VM and move it while it runs, or declare in "+
+				"migration_options.shared_filesystems that the hosts share the file.")
 		}
 	}
 }

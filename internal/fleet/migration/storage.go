@@ -210,7 +210,7 @@ func (t preflight) checkPaths(f *blockerList) {
 		}
 	}
 	for _, fs := range t.vm.Mobility.Filesystems {
-		lacks("devices.filesystems", "directory", fs.Source)
+		lacks(fs.Attribute, "directory", fs.Source)
 	}
 	for _, path := range t.vm.limitedDevices() {
 		lacks(domain.BlkioDevices, "block device", path)

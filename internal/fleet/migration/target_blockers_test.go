@@ -180,7 +180,9 @@ func TestCheckPaths(t *testing.T) {
 	t.Parallel()
 	source, target := &libvirt.Host{}, &libvirt.Host{}
 	vm := VM{State: libvirt.Shutoff, Mobility: domain.Mobility{
-		Filesystems: []domain.MobileFilesystem{{Target: "share", Source: "/srv"}, {Target: "block"}},
+		Filesystems: []domain.MobileFilesystem{
+			{Attribute: "devices.filesystems.data", Target: "share", Source: "/srv"}, {Target: "block"},
+		},
 		Values: domain.Values{
 			domain.BlkioDevices: domain.FormatTable(map[string]domain.Row{"/dev/b": {"weight": "200"}}),
 		},
@@ -209,6 +211,9 @@ func TestCheckPaths(t *testing.T) {
 			if b.Reason != HostResourcesNotAvailable || b.Status != status.False || !strings.HasSuffix(b.Message, tt.want[i]) {
 				t.Errorf("%s: %+v", name, b)
 			}
+		}
+		if len(found) > 0 && found[0].Attribute != "devices.filesystems.data" {
+			t.Errorf("%s: %+v", name, found[0])
 		}
 	}
 }

@@ -39,7 +39,7 @@ func DomainBlockers(vm VM) []Blocker {
 // checkHostDevices finds devices of the host, which can't move.
 func (f *blockerList) checkHostDevices(facts domain.Mobility) {
 	for _, device := range facts.HostDevices {
-		f.block(HostDeviceNotLiveMigratable, "", "it has a device of its host: "+device,
+		f.block(HostDeviceNotLiveMigratable, device.Attribute, "it has a device of its host: "+device.What,
 			"Detach the device, or shut the VM down.")
 	}
 	for _, i := range facts.Interfaces {
@@ -122,7 +122,7 @@ func (f *blockerList) checkHostFeatures(facts domain.Mobility) {
 		}
 	}
 	if facts.HypervPassthrough {
-		f.block(HypervPassthroughNotMigratable, "", "its Hyper-V features are whatever its host has",
+		f.block(HypervPassthroughNotMigratable, "platform.hyperv.mode", "its Hyper-V features are whatever its host has",
 			"List the features instead of mode='passthrough'.")
 	}
 }
@@ -132,23 +132,20 @@ func (f *blockerList) checkHostHelpers(facts domain.Mobility) {
 	for _, fs := range facts.Filesystems {
 		message := fmt.Sprintf("it shares a directory with its host as %q (%s)", fs.Target, fs.Driver)
 		if fs.Driver == "virtiofs" {
-			f.block(VirtIOFSNotLiveMigratable, "", message, "Detach the filesystem, or shut the VM down.")
+			f.block(VirtIOFSNotLiveMigratable, fs.Attribute, message, "Detach the filesystem, or shut the VM down.")
 		} else {
-			f.mayBlock(VirtIOFSNotLiveMigratable, "", message+", which blocks a migration while the guest has it mounted",
-				"Unmount it in the guest, or detach it.")
+			message += ", which blocks a migration while the guest has it mounted"
+			f.mayBlock(VirtIOFSNotLiveMigratable, fs.Attribute, message, "Unmount it in the guest, or detach it.")
 		}
 	}
 	for _, memory := range facts.SharedMemory {
-		attribute := ""
-		if memory.Key != "" {
-			attribute = domain.ExtraDevices + "." + memory.Key
-		}
-		f.block(QEMUNotLiveMigratable, attribute, fmt.Sprintf("it shares memory %q (shmem) with others on its host",
+		f.block(QEMUNotLiveMigratable, memory.Attribute, fmt.Sprintf("it shares memory %q (shmem) with others on its host",
 			memory.Name), "Give the device role='master', remove it, or shut the VM down.")
 	}
-	for _, file := range facts.PersistentMemory {
-		f.mayBlock(DisksNotLiveMigratable, "", fmt.Sprintf("it has persistent memory in %q of its host: the guest's is "+
-			"copied, and needs the same file or device on the target", file), "Have it there, of the same size.")
+	for _, memory := range facts.PersistentMemory {
+		f.mayBlock(DisksNotLiveMigratable, memory.Attribute, fmt.Sprintf("it has persistent memory in %q of its host: the "+
+			"guest's is copied, and needs the same file or device on the target", memory.Name),
+			"Have it there, of the same size.")
 	}
 	for _, disk := range facts.Disks {
 		if disk.Reservations {

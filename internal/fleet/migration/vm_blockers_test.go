@@ -283,6 +283,35 @@ func TestCheckPersistentMemory(t *testing.T) {
 	}
 }
 
+// A blocker names the attribute that declares the device, so that a plan shows where to change it.
+func TestDomainBlockers_attributes(t *testing.T) {
+	t.Parallel()
+	blockers := DomainBlockers(VM{State: libvirt.Running, Mobility: facts(t,
+		`<features><hyperv mode='passthrough'/></features>`, `<hostdev mode='subsystem' type='usb'><source>`+
+			`<vendor id='0x1234'/><product id='0xbeef'/></source><alias name='ua-host-device-key'/></hostdev>`+
+			`<interface type='vdpa'><source dev='/dev/v'/><alias name='ua-net-fast'/></interface>`+
+			`<disk type='nvme'><target dev='vda'/><alias name='ua-disk-root'/></disk><smartcard mode='host'/>`+
+			`<input type='evdev'><source dev='/dev/input/event1'/><alias name='ua-input-keys'/></input>`+
+			`<tpm><backend type='passthrough'/></tpm>`+
+			`<filesystem><driver type='virtiofs'/><target dir='a'/><alias name='ua-filesystem-fast'/></filesystem>`+
+			`<filesystem><target dir='b'/><alias name='ua-filesystem-slow'/></filesystem>`+
+			`<memory model='nvdimm'><source><path>/n</path></source><alias name='ua-nvdimm-store'/></memory>`+
+			`<memory model='virtio-pmem'><source><path>/p</path></source><alias name='ua-extra-log'/></memory>`)})
+	var got []string
+	for _, b := range blockers {
+		got = append(got, b.Attribute)
+	}
+	slices.Sort(got)
+	want := []string{
+		"devices.filesystems.fast", "devices.filesystems.slow", "devices.host_devices.key", "devices.inputs.keys",
+		"devices.nvdimms.store", "devices.smartcard", "devices.tpm", "disks.root", "extra_device_xml.log",
+		"extra_device_xml.log", "interfaces.fast", "platform.hyperv.mode",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("attributes differ (-want +got):\n%s", diff)
+	}
+}
+
 // What QEMU says comes along with what the definition says, in its own words; what it can't say is a doubt.
 func TestDomainBlockers_ofQEMU(t *testing.T) {
 	t.Parallel()
