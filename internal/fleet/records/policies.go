@@ -82,7 +82,11 @@ func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error)
 	me := p.Identified()
 
 	// One apply may create two policies of one name at a time: the second one finds the first.
-	defer s.store.lockName(s.noun, me.Name)()
+	unlock, err := s.store.lockName(ctx, s.noun, me.Name)
+	if err != nil {
+		return s.store.hosts.AskedHosts(), err
+	}
+	defer unlock()
 
 	mine, err := s.Copies(ctx, func(o P) bool { return o.Identified().ID == me.ID })
 	if err != nil {

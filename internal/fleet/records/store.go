@@ -29,7 +29,7 @@ type Store struct {
 	endRenewals     context.CancelFunc
 	defaultEviction string
 	migration       migration.Options
-	// names has a mutex for each name of a policy that was written.
+	// names has a channel for each name of a policy that was written. It is full while the policy is written.
 	names sync.Map
 }
 
@@ -50,12 +50,16 @@ func (s *Store) EndRenewals() { s.endRenewals() }
 // AwaitRenewals waits until no lease is being renewed.
 func (s *Store) AwaitRenewals() { s.leases.Wait() }
 
-// lockName waits until no other operation of this process writes a policy of this kind and name. The caller must call
-// unlock.
-func (s *Store) lockName(noun, name string) (unlock func()) {
-	found, _ := s.names.LoadOrStore([2]string{noun, name}, new(sync.Mutex))
-	mutex, _ := found.(*sync.Mutex)
-	mutex.Lock()
+// lockName waits until no other operation of this process writes a policy of this kind and name, or until ctx ends. The
+// caller must call unlock.
+func (s *Store) lockName(ctx context.Context, noun, name string) (unlock func(), err error) {
+	found, _ := s.names.LoadOrStore([2]string{noun, name}, make(chan struct{}, 1))
+	held, _ := found.(chan struct{})
 
-	return mutex.Unlock
+	select {
+	case held <- struct{}{}:
+		return func() { <-held }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
