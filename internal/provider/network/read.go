@@ -32,7 +32,9 @@ func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, re
 	answers := hostset.Ask(ctx, asked, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
 		return network.Read(ctx, h, state.Name.ValueString())
 	})
-	answers, diags = onhosts.OwnRecorded(ctx, answers, state.HostStates,
+	last := onhosts.SameHosts(ctx, asked, state.HostStates, resp.Private)
+	resp.Diagnostics.Append(onhosts.RecordHosts(ctx, asked, last, resp.Private)...)
+	answers, diags = onhosts.OwnRecorded(ctx, answers, last,
 		func(s network.State) string { return s.UUID }, resp.Private)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(state.takeSettings(ctx, hostset.Found(answers), declared)...)
@@ -43,7 +45,7 @@ func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, re
 	spec, _, diags := state.spec(declared)
 	resp.Diagnostics.Append(diags...)
 	o, diags := onhosts.Observe(onhosts.Question[network.State]{
-		Data: r.Data, Noun: noun(state.Name), Hosts: state.Hosts, Last: state.HostStates, Answers: answers,
+		Data: r.Data, Noun: noun(state.Name), Hosts: state.Hosts, Last: last, Answers: answers,
 		State: func(s network.State) string { return hostState(&s, spec, value.Bool(state.Autostart)) },
 	})
 	resp.Diagnostics.Append(diags...)

@@ -182,11 +182,13 @@ func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, res
 	answers := hostset.Ask(ctx, asked, func(ctx context.Context, h *libvirt.Host) (*network.FilterState, error) {
 		return network.ReadFilter(ctx, h, name)
 	})
-	answers, diags = onhosts.OwnRecorded(ctx, answers, state.HostStates,
+	last := onhosts.SameHosts(ctx, asked, state.HostStates, resp.Private)
+	resp.Diagnostics.Append(onhosts.RecordHosts(ctx, asked, last, resp.Private)...)
+	answers, diags = onhosts.OwnRecorded(ctx, answers, last,
 		func(s network.FilterState) string { return s.UUID }, resp.Private)
 	resp.Diagnostics.Append(diags...)
 	o, diags := onhosts.Observe(onhosts.Question[network.FilterState]{
-		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: state.HostStates, Answers: answers,
+		Data: r.Data, Noun: state.noun(), Hosts: state.Hosts, Last: last, Answers: answers,
 		State: func(network.FilterState) string { return onhosts.Present },
 	})
 	resp.Diagnostics.Append(diags...)

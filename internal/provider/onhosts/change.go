@@ -48,11 +48,11 @@ type Change struct {
 	New func(uuid string) Do
 	// UUID returns the UUID of the host's object, and libvirt.ErrNotFound if the host has none.
 	UUID func(context.Context, *libvirt.Host) (string, error)
-	// UUIDs are those that the state records of the resource's objects. If there are none, the hosts are asked that have
-	// one by the state.
+	// UUIDs are those of the resource's objects, if its state has them. Without them and Private the hosts are asked that
+	// have one by the state.
 	UUIDs []string
-	// Private is the private state of a resource whose UUIDs aren't recorded elsewhere: Create, Update and OwnRecorded
-	// record them there, and UUIDs isn't set.
+	// Private is the private state of a resource whose state lacks the UUIDs. Create and Update record them there, and
+	// which hosts have an object, as OwnRecorded and RecordHosts do for Read.
 	Private meta.Private
 }
 
@@ -73,7 +73,8 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 	if len(failed) < len(targets) && !anyIs(failed, libvirt.ErrExists) {
 		c.end(ctx, begun, failed)
 		diags := append(Warnings("create", c.Noun, failed), record(ctx, c.Private, []string{id})...)
-		return StatesAfter(targets, failed, none, c.Healthy), diags
+		states := StatesAfter(targets, failed, none, c.Healthy)
+		return states, append(diags, c.recordHosts(ctx, targets, states)...)
 	}
 	cleaning, cancel := hostset.CleanupContext(ctx)
 	defer cancel()
@@ -190,6 +191,7 @@ func (c Change) Update(
 	if len(targets) == 0 {
 		return last, true, nil
 	}
+	last = c.sameHosts(ctx, targets, last)
 	joining := targets.Without(having(last)...)
 	var uuids []string
 	if len(joining) > 0 {
@@ -221,15 +223,32 @@ func (c Change) Update(
 	diags.Append(c.failureDiagnostics("update", failed)...)
 	diags.Append(c.failureDiagnostics("delete", left)...)
 	states = StillThere(StatesAfter(targets, failed, last, c.Healthy), left, last)
-	return states, len(failed) == 0, diags
+	return states, len(failed) == 0, append(diags, c.recordHosts(ctx, targets, states)...)
 }
 
 // Delete removes the object from every configured host that may have it. hosts and last are those of the state.
 func (c Change) Delete(ctx context.Context, hosts types.Set, last types.Map) diag.Diagnostics {
 	asked := Asked(c.Data, hosts, last)
+	last = c.sameHosts(ctx, asked, last)
 	failed, diags := c.remove(ctx, asked, last)
 	c.end(ctx, asked.Without(value.Keys(failed)...), nil)
 	return append(diags, c.failureDiagnostics("delete", failed)...)
+}
+
+// sameHosts is SameHosts if there is a private state.
+func (c Change) sameHosts(ctx context.Context, hosts hostset.Set, states types.Map) types.Map {
+	if c.Private == nil {
+		return states
+	}
+	return SameHosts(ctx, hosts, states, c.Private)
+}
+
+// recordHosts is RecordHosts if there is a private state.
+func (c Change) recordHosts(ctx context.Context, hosts hostset.Set, states types.Map) diag.Diagnostics {
+	if c.Private == nil {
+		return nil
+	}
+	return RecordHosts(ctx, hosts, states, c.Private)
 }
 
 // failureDiagnostics returns errors about hosts. If an object already exists, they suggest to import it.

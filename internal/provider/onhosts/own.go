@@ -30,11 +30,11 @@ func having(last types.Map) (names []string) {
 	return names
 }
 
-// Own leaves out the objects of hosts that had none by last, the host_states in the state, if they have another UUID
+// own leaves out the objects of hosts that had none by last, the host_states in the state, if they have another UUID
 // than those of the other hosts: a host that didn't answer when the resource was created, or that was configured later,
-// may have another object of the name. uuids are those that the state records, if it does. Own leaves out nothing while
+// may have another object of the name. uuids are those that the state records, if it does. own leaves out nothing while
 // last is null, which it is during an import.
-func Own[T any](
+func own[T any](
 	answers []hostset.Answer[T], last types.Map, uuid func(T) string, uuids ...string,
 ) []hostset.Answer[T] {
 	if last.IsNull() {
@@ -48,13 +48,13 @@ func Own[T any](
 			}
 		}
 	}
-	own := slices.Clone(answers)
-	for i, a := range own {
+	answers = slices.Clone(answers)
+	for i, a := range answers {
 		if a.Value != nil && !slices.Contains(had, a.Host) && !slices.Contains(uuids, uuid(*a.Value)) {
-			own[i].Value = nil
+			answers[i].Value = nil
 		}
 	}
-	return own
+	return answers
 }
 
 // uuids returns the UUIDs of the resource's objects. last are the host_states in the state.
@@ -122,6 +122,7 @@ func (c Change) CheckJoining(
 	if Undecided(planned) {
 		return nil
 	}
+	last = c.sameHosts(ctx, targets, last)
 	for _, host := range c.others(ctx, targets, last) {
 		f := tfdiag.Failure{Verb: "update", Noun: c.Noun, Host: host, Err: c.exists(), Remedy: joinRemedy}
 		if planned.IsNull() {

@@ -45,7 +45,7 @@ func TestOwn(t *testing.T) {
 				answers = append(answers, hostset.Answer[string]{Host: host, Value: &uuid})
 			}
 			var got []string
-			for _, a := range hostset.Found(Own(answers, last, func(s string) string { return s }, c.uuids...)) {
+			for _, a := range hostset.Found(own(answers, last, func(s string) string { return s }, c.uuids...)) {
 				got = append(got, a.Host)
 			}
 			if !slices.Equal(got, c.want) {

@@ -21,25 +21,30 @@ func recorded(ctx context.Context, private meta.PrivateReader) (uuids []string, 
 	return uuids, diags
 }
 
-// record records the UUIDs in private, if there are both.
+// record records the UUIDs in private, if there are both. The first stays the first: hosts that join get it.
 func record(ctx context.Context, private meta.PrivateWriter, uuids []string) diag.Diagnostics {
-	if private == nil || len(uuids) == 0 {
+	var once []string
+	for _, uuid := range uuids {
+		if !slices.Contains(once, uuid) {
+			once = append(once, uuid)
+		}
+	}
+	if private == nil || len(once) == 0 {
 		return nil
 	}
-	slices.Sort(uuids)
-	return meta.WritePrivate(ctx, private, uuidsKey, slices.Compact(uuids))
+	return meta.WritePrivate(ctx, private, uuidsKey, once)
 }
 
 // OwnRecorded returns the answers without the objects that aren't the resource's. The UUIDs that are recorded in
-// private tell them apart, by the rules of Own. It also records the UUIDs of the objects that it returns.
+// private tell them apart, by the rules of own. It also records the UUIDs of the objects that it returns.
 func OwnRecorded[T any](
 	ctx context.Context, answers []hostset.Answer[T], last types.Map, uuid func(T) string, private meta.Private,
 ) ([]hostset.Answer[T], diag.Diagnostics) {
 	uuids, diags := recorded(ctx, private)
-	own := Own(answers, last, uuid, uuids...)
-	for _, a := range hostset.Found(own) {
+	answers = own(answers, last, uuid, uuids...)
+	for _, a := range hostset.Found(answers) {
 		uuids = append(uuids, uuid(*a.Value))
 	}
 	diags.Append(record(ctx, private, uuids)...)
-	return own, diags
+	return answers, diags
 }

@@ -55,7 +55,7 @@ func TestOwnRecorded(t *testing.T) {
 			"created again by hand", value.NewStringMap(map[string]string{"kvm1": Active}),
 			answers{has(one, "v"), two},
 			[]string{"kvm1"},
-			[]string{"v", "x", "y"},
+			[]string{"x", "y", "v"},
 		},
 	} {
 		own, diags := OwnRecorded(t.Context(), step.answers, step.last, func(s string) string { return s }, private)

@@ -78,10 +78,7 @@ func (r *poolResource) ModifyPlan(
 	if replaced {
 		return
 	}
-	origin, diags := originOf(ctx, req.Private)
-	resp.Diagnostics.Append(diags...)
-	c := r.removal(pool.Name)
-	c.UUIDs = origin.UUIDs
+	c := r.removal(pool.Name, req.Private)
 	resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
 	isOutdated := slices.Contains(slices.Collect(maps.Values(value.StringMap(state.HostStates))), outdated)
 	if !state.Target.Equal(plan.Target) || !state.Source.Equal(plan.Source) || isOutdated {

@@ -104,7 +104,7 @@ func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, r
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	c := r.removal(pool.Name)
+	c := r.removal(pool.Name, resp.Private)
 	var origin storage.PoolOrigin
 	c.New = func(uuid string) onhosts.Do {
 		origin.UUIDs = []string{uuid}
@@ -132,9 +132,10 @@ func (r *poolResource) create(plan *model, pool storage.Pool) func(uuid string) 
 }
 
 // removal returns the change that removes the pool and keeps its contents.
-func (r *poolResource) removal(name string) onhosts.Change {
+func (r *poolResource) removal(name string, private meta.Private) onhosts.Change {
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: name, Noun: nounOf(name), Healthy: onhosts.Active,
+		Private: private,
 		Remove: func(ctx context.Context, hosts hostset.Set) map[string]error {
 			return r.Data.Storage().RemovePool(ctx, hosts, name, nil)
 		},
@@ -156,11 +157,13 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 		return
 	}
 	hosts := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
-	origin, diags := originOf(ctx, req.Private)
+	last := onhosts.SameHosts(ctx, hosts, state.HostStates, resp.Private)
+	resp.Diagnostics.Append(onhosts.RecordHosts(ctx, hosts, last, resp.Private)...)
+	answers, diags := onhosts.OwnRecorded(ctx, storage.PoolOn(ctx, hosts, state.Name.ValueString()), last, uuidOf,
+		resp.Private)
 	resp.Diagnostics.Append(diags...)
-	answers := onhosts.Own(storage.PoolOn(ctx, hosts, state.Name.ValueString()), state.HostStates, uuidOf, origin.UUIDs...)
 	seen, diags := onhosts.Observe(onhosts.Question[storage.HostPool]{
-		Data: r.Data, Noun: state.noun(), Imported: state.isImported(), Hosts: state.Hosts, Last: state.HostStates,
+		Data: r.Data, Noun: state.noun(), Imported: state.isImported(), Hosts: state.Hosts, Last: last,
 		Answers: answers, State: powerOf,
 	})
 	resp.Diagnostics.Append(diags...)
@@ -249,8 +252,8 @@ func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	if len(origin.UUIDs) > 0 {
 		settings.NewUUID = origin.UUIDs[0] // A host that lacks the pool gets one that is recognized as the resource's.
 	}
-	c := r.removal(pool.Name)
-	c.New, c.UUIDs = r.create(&plan, pool), origin.UUIDs
+	c := r.removal(pool.Name, resp.Private)
+	c.New = r.create(&plan, pool)
 	c.Put = func(ctx context.Context, hosts hostset.Set) map[string]error {
 		return r.Data.Storage().ApplyPool(ctx, hosts, pool, settings)
 	}
@@ -275,10 +278,9 @@ func (r *poolResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Timeouts.Delete, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	name := state.Name.ValueString()
-	c := r.removal(name)
+	c := r.removal(name, req.Private)
 	origin, diags := originOf(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
-	c.UUIDs = origin.UUIDs
 	if state.OnDestroy.ValueString() == onDestroyDelete {
 		c.Remove = func(ctx context.Context, hosts hostset.Set) map[string]error {
 			return r.Data.Storage().RemovePool(ctx, hosts, name, &origin)

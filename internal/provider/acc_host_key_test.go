@@ -1,0 +1,117 @@
+package provider_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccProvider_keyOfAnotherHost: if a key of the provider's hosts leads to another host, what that has under the
+// names of the resources isn't theirs. It is neither changed nor removed, also without a refresh. Where the resources'
+// objects are, they stay theirs under another key.
+func TestAccProvider_keyOfAnotherHost(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	first, second, tf, name := l.StartHost(t), l.StartHost(t), acctest.NewCLI(t), lab.Name(t)
+	on := func(h *lab.Host, commands string) string {
+		t.Helper()
+		return l.Run(t, h.Name, "sh", "-ec", strings.ReplaceAll(commands, "NAME", name))
+	}
+	const remove = "virsh pool-destroy NAME || true; virsh pool-undefine NAME; virsh net-destroy NAME || true; " +
+		"virsh net-undefine NAME; virsh nwfilter-undefine NAME"
+	const define = `
+mkdir -p /srv/NAME
+virsh pool-define-as NAME dir --target /srv/NAME
+echo '<network><name>NAME</name><mtu size="1400"/></network>' >/run/NAME.xml
+virsh net-define /run/NAME.xml
+echo '<filter name="NAME"><rule action="accept" direction="out"/></filter>' >/run/NAME.xml
+virsh nwfilter-define /run/NAME.xml`
+	has := func(h *lab.Host) string {
+		t.Helper()
+		return on(h, "virsh pool-dumpxml --inactive NAME | grep -v bytes; virsh net-dumpxml NAME; virsh nwfilter-dumpxml NAME")
+	}
+	action := "drop"
+	config := func(hosts ...acctest.Host) {
+		t.Helper()
+		tf.Config(t, acctest.Block{Lab: l, Hosts: hosts}.String()+strings.NewReplacer("NAME", name, "ACTION", action,
+			"AUTOSTART", strconv.FormatBool(action == "drop")).Replace(`
+resource "virtfleet_storage_pool" "this" {
+  name      = "NAME"
+  type      = "dir"
+  target    = { path = "/var/lib/libvirt/NAME" }
+  autostart = AUTOSTART
+}
+resource "virtfleet_network" "this" {
+  name      = "NAME"
+  autostart = AUTOSTART
+}
+resource "virtfleet_network_filter" "this" {
+  name  = "NAME"
+  rules = [{ action = "ACTION", direction = "in", protocol = "tcp" }]
+}
+`))
+	}
+	says := func(out, want string, times int) {
+		t.Helper()
+		if out = strings.Join(strings.Fields(out), " "); strings.Count(out, want) != times {
+			t.Errorf("%d times %q, want %d: %s", strings.Count(out, want), want, times, out)
+		}
+	}
+	on(second, define)
+	theirs := has(second)
+	stays := func(when string) {
+		t.Helper()
+		if is := has(second); is != theirs {
+			t.Errorf("%s, the other host has:\n%s\nwant:\n%s", when, is, theirs)
+		}
+	}
+
+	config(acctest.Host{Name: "one", Of: first})
+	tf.Run(t, "apply")
+	own := has(first)
+	config(acctest.Host{Name: "one", Of: second})
+	says(tf.Run(t, "plan"), "Plan: 3 to add, 0 to change, 0 to destroy", 1)
+	action = "reject"
+	config(acctest.Host{Name: "one", Of: second})
+	says(tf.Run(t, "plan", "-refresh=false"), "apply fails on this host", 3)
+	action = "drop"
+	config(acctest.Host{Name: "one", Of: second}, acctest.Host{Name: "two", Of: first})
+	says(tf.Run(t, "plan"), "apply fails on this host", 3)
+	says(tf.Fail(t, "apply"), "Error: Unable to update ", 3)
+	stays("after an apply with both hosts")
+	if is := has(first); is != own {
+		t.Errorf("the first host has:\n%s\nwant:\n%s", is, own)
+	}
+	says(tf.Run(t, "destroy"), "hasn't created it", 3)
+	stays("after a destroy with both hosts")
+
+	config(acctest.Host{Name: "one", Of: first})
+	tf.Run(t, "apply")
+	action = "reject"
+	config(acctest.Host{Name: "one", Of: second})
+	says(tf.Fail(t, "apply", "-refresh=false"), "Error: Unable to update ", 3)
+	stays("after an apply without a refresh")
+	says(tf.Run(t, "destroy", "-refresh=false"), "hasn't created it", 3)
+	stays("after a destroy without a refresh")
+
+	// A host that replaces another one, and has nothing, gets it all.
+	on(first, remove)
+	config(acctest.Host{Name: "one", Of: first})
+	tf.Run(t, "apply")
+	on(second, remove)
+	config(acctest.Host{Name: "one", Of: second})
+	tf.Run(t, "apply")
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	has(second)
+	tf.Run(t, "destroy")
+	for _, list := range []string{"pool-list", "net-list", "nwfilter-list"} {
+		if left := l.Virsh(t, second.Name, list); strings.Contains(left, name) {
+			t.Errorf("%s: %s", list, left)
+		}
+	}
+}
