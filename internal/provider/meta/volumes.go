@@ -20,6 +20,9 @@ type Volumes struct {
 	made map[string]string
 	// owned are the volumes that become disks of VMs' own, with the VM's name.
 	owned map[SavedVolume]string
+	// removed are the volumes that are removed. left are those that leave a VM which stays, with the VM's name.
+	removed map[SavedVolume]bool
+	left    map[SavedVolume]string
 }
 
 // SavedVolume is a volume in Terraform's saved state.
@@ -71,6 +74,37 @@ func (v *Volumes) Owners(pool, name string) map[string]string {
 		}
 	}
 	return owners
+}
+
+// Removes records that a volume is removed. It returns the VM that it leaves by the same plan, "" if none is planned.
+func (v *Volumes) Removes(removed SavedVolume) (vm string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.removed == nil {
+		v.removed = map[SavedVolume]bool{}
+	}
+	v.removed[removed] = true
+	return v.left[removed]
+}
+
+// Leaves records that a volume leaves a VM that stays. It reports whether the same plan removes the volume, as far as
+// that is planned.
+func (v *Volumes) Leaves(left SavedVolume, vm string) (removed bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.left == nil {
+		v.left = map[SavedVolume]string{}
+	}
+	v.left[left] = vm
+	return v.removed[left]
+}
+
+// RemovedWithDisk returns the warning that a plan removes a volume and the disk of a VM that uses it. volume is its id.
+func RemovedWithDisk(volume, vm string) diag.Diagnostic {
+	return diag.NewWarningDiagnostic("Volume is removed before its disk", fmt.Sprintf("Terraform removes volume %q before "+
+		"it takes the disk from VM %q. The apply then fails, and removes neither. Remove the disk first, and apply. Then "+
+		"remove the virtfleet_volume.\n\nOne apply is enough if the virtfleet_volume had lifecycle { "+
+		"create_before_destroy = true } at the last apply.", volume, vm))
 }
 
 // OwnedTwice returns the error that a volume stays in Terraform's state while it becomes a disk of a VM's own. volume

@@ -71,6 +71,25 @@ func handedOver(declared, prior types.Map) map[string]string {
 	return over
 }
 
+// warnOfRemovedVolumes warns about each volume that leaves the VM and is removed by the same plan. If Terraform plans
+// the volume later, the plan of the volume warns.
+func (r *Resource) warnOfRemovedVolumes(config, state *model) (diags diag.Diagnostics) {
+	stays := map[string]bool{}
+	for _, o := range elements(config.Disks) {
+		stays[text(open(o).string("volume"))] = true
+	}
+	for _, o := range elements(state.Disks) {
+		id := text(open(o).string("volume"))
+		if ref := storage.ParseRef(id); ref != nil && isVolumeID(id) && !stays[id] {
+			left := meta.SavedVolume{Pool: ref.Pool, Name: ref.Name, Host: text(state.CurrentHost)}
+			if r.Data.Volumes.Leaves(left, text(state.Name)) {
+				diags.Append(meta.RemovedWithDisk(id, text(state.Name)))
+			}
+		}
+	}
+	return diags
+}
+
 // checkOwners returns an error for each disk that becomes the VM's own while its file stays a virtfleet_volume. If
 // Terraform plans the volume later, the plan of the volume says so.
 func (r *Resource) checkOwners(ctx context.Context, state *model, d fleet.Desired) (diags diag.Diagnostics) {

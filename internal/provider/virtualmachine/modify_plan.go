@@ -173,6 +173,7 @@ func (r *Resource) checkWithFleet(
 		}
 		sayDestroyAnyway(problems)
 		diags.Append(r.checkOwners(ctx, p.state, desired)...)
+		diags.Append(r.warnOfRemovedVolumes(p.config, p.state)...)
 	}
 	if err != nil {
 		diags.Append(r.planFailure(ctx, p.config, p.state, "plan", err).Error())

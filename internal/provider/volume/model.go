@@ -122,7 +122,8 @@ func (m *model) removalFailure(host string, err error) tfdiag.Failure {
 	partition, ok := errors.AsType[*storage.PartitionError](err)
 	switch {
 	case errors.Is(err, storage.ErrInUse):
-		f.Remedy = "Remove it there first. Nothing was removed."
+		f.Remedy = "Nothing was removed. Take the disk from the VM first, and apply. Then remove the virtfleet_volume: " +
+			"Terraform removes a volume before it changes a VM."
 	case errors.Is(err, storage.ErrOtherPath):
 		f.Remedy = fmt.Sprintf("Nothing was removed. Storage pool %q has another volume of this name than at the last "+
 			"refresh. Plan again with a refresh to see it.", m.Pool.ValueString())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -17,7 +16,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -341,55 +339,4 @@ func (r *volumeResource) checkNew(
 	}
 	err := s.CheckRoom(ctx, on, plan.Pool.ValueString(), need, removed...)
 	resp.Diagnostics.Append(plan.lackOfRoom("create", on, err)...)
-}
-
-// checkRemoval returns an error for the removal of a volume that an unreachable host may use, and of one that libvirt
-// can't remove: the apply would find that out only after the VMs that use the volume are gone. It also returns an error
-// if a VM uses a copy of the volume.
-func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags diag.Diagnostics) {
-	own := state.CurrentHost.ValueString()
-	silent, err := r.Data.Storage().SilentUserHosts(ctx, own, state.Pool.ValueString())
-	if err == nil {
-		err = r.Data.Storage().CheckDelete(ctx, own, state.ref())
-	}
-	if err != nil {
-		diags.Append(state.removalFailure(own, err).Error())
-	}
-	if f := r.checkCopy(ctx, "delete", state); f != nil {
-		diags.Append(f.Error())
-	}
-	for host, err := range silent {
-		f := state.failure("delete", host, err)
-		f.Happened = "host " + strconv.Quote(host) + " shares the storage pool and can't be asked whether it uses the volume"
-		f.Remedy = "Bring the host back. Or make sure that it is off, then set its fenced = true."
-		diags.Append(f.Error())
-	}
-	return diags
-}
-
-// checkCopy returns a failure if a VM on another host uses a copy of the volume, and nothing uses the volume itself.
-// This is the case after a VM was moved with its disks and the source's files were kept. The change would be one of the
-// old file.
-func (r *volumeResource) checkCopy(ctx context.Context, verb string, state *model) *tfdiag.Failure {
-	s, own, ref := r.Data.Storage(), state.CurrentHost.ValueString(), state.ref()
-	others := s.Hosts.Present().Without(append(r.Data.Volumes.Hosts(ref.Pool, ref.Name), own)...)
-	user, err := s.UserOfCopy(ctx, own, others, ref)
-	if user == nil && err == nil {
-		return nil
-	}
-	f := state.failure(verb, own, err)
-	if user != nil {
-		f.Happened = fmt.Sprintf("On host %q, VM %q uses a volume of this name, and nothing uses the one on host %q. If the "+
-			"VM was moved with its disks, this would %s the old file", user.Host, user.VM, own, verb)
-		f.Remedy = fmt.Sprintf("If so, check that the VM has its data. Then run \"virsh vol-delete --pool %s %s\" on host "+
-			"%q and plan again: the resource then finds the VM's volume. %s", ref.Pool, ref.Name, own, otherwiseBy[verb])
-	}
-	return &f
-}
-
-// otherwiseBy says how to change a volume all the same, if the one of the same name on another host isn't its copy.
-var otherwiseBy = map[string]string{
-	"grow": "If these are two volumes, there is nothing to do.",
-	"delete": "If these are two volumes, take this one out of the state with \"terraform state rm\", and delete it with " +
-		"that command.",
 }

@@ -36,12 +36,14 @@ func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
 	data.Volumes.Saved(meta.SavedVolume{Pool: saved.Pool, Name: saved.Name, Host: saved.Host})
 }
 
+func (m *model) saved() meta.SavedVolume {
+	return meta.SavedVolume{Pool: m.Pool.ValueString(), Name: m.Name.ValueString(), Host: m.CurrentHost.ValueString()}
+}
+
 // noteForReplacement records which volume is planned. With -replace, Terraform plans a new one next, whatever was
 // planned.
 func (r *volumeResource) noteForReplacement(ctx context.Context, state *model, resp *resource.ModifyPlanResponse) {
-	saved := meta.SavedVolume{
-		Pool: state.Pool.ValueString(), Name: state.Name.ValueString(), Host: state.CurrentHost.ValueString(),
-	}
+	saved := state.saved()
 	r.Data.Volumes.Plans(saved)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, saved)...)
 }
