@@ -90,10 +90,14 @@ func mountBlockers(
 		}
 
 		if err := storage.CheckMountedAt(ctx, to.Files(), path.Dir(disk.Path)); err != nil {
+			remedy := "Mount it there, or choose another host."
+			if errors.Is(err, storage.ErrMountsUnread) {
+				remedy = "Try again once the host can tell, or choose another host."
+			}
+
 			blockers = append(blockers, migration.Blocker{
 				Reason: migration.DisksNotLiveMigratable, Status: status.False, Attribute: "disks." + disk.Key,
-				Message: fmt.Sprintf("disk %q is %s, and on host %q %v", disk.Key, disk.Path, to.Name, err),
-				Remedy:  "Mount it there, or choose another host.",
+				Message: fmt.Sprintf("disk %q is %s, and on host %q %v", disk.Key, disk.Path, to.Name, err), Remedy: remedy,
 			})
 		}
 	}

@@ -130,7 +130,8 @@ func (r *imageResource) checkNew(
 }
 
 // checkRoom returns a warning for each host whose pool has no room for a local image, as far as its size is known. It
-// is no error: a host may have the copy already.
+// is no error: a host may have the copy already. A pool whose filesystem isn't mounted gets no copy, which is an error if
+// no host gets one.
 func (r *imageResource) checkRoom(
 	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, source types.Object,
 ) (diags diag.Diagnostics) {
@@ -139,20 +140,36 @@ func (r *imageResource) checkRoom(
 	diags.Append(plan.GetAttribute(ctx, path.Root("pool"), &m.Pool)...)
 	file, _ := source.Attributes()["file"].(types.String)
 	_, bytes, err := storage.FileFormat(file.ValueString())
+	if err != nil { // It is downloaded, or created before the image.
+		bytes = 0
+	}
 	pool := m.Pool.ValueString()
-	if diags.HasError() || err != nil || bytes == 0 || pool == "" {
+	if diags.HasError() || pool == "" {
 		return diags
 	}
+	unmounted := map[string]error{}
 	for _, host := range targets.Names() {
 		if r.Data.Planned.PoolChange(host, pool).From != "" {
 			continue
 		}
 		err := r.Data.Storage().CheckRoom(ctx, host, pool, storage.Demand{Growth: bytes})
-		if errors.Is(err, storage.ErrNoSpace) || errors.Is(err, storage.ErrOvercommitted) {
+		switch {
+		case errors.Is(err, storage.ErrUnmounted):
+			unmounted[host] = err
+		case bytes > 0 && (errors.Is(err, storage.ErrNoSpace) || errors.Is(err, storage.ErrOvercommitted)):
 			f := m.failure("create", err)
 			f.Host, f.Happened = host, "the apply fails unless the host has the copy already, or there is room by then"
 			diags.Append(diag.WithPath(path.Root("pool"), f.Warning()))
 		}
+	}
+	for _, host := range value.Keys(unmounted) {
+		f := m.failure("create", unmounted[host])
+		if f.Host = host; len(unmounted) == len(targets) {
+			diags.Append(f.AttributeError(path.Root("pool")))
+			continue
+		}
+		f.Happened = "this host gets no copy, unless the filesystem is mounted by then"
+		diags.Append(diag.WithPath(path.Root("pool"), f.Warning()))
 	}
 	return diags
 }
