@@ -19,58 +19,87 @@ import (
 // Name is the name of the block.
 const Name = "migration_options"
 
-// Attributes are the attributes of the block. The guide "Migration options" describes them, so that each is described
-// in one place.
+// Attributes are the attributes of the block. The guide "Migration options" has what else there is to know of them, and
+// their defaults, so that each is explained in one place.
 var Attributes = map[string]resource.Attribute{
-	"transport":                  resource.StringAttribute{Optional: true, Validators: among(migration.Transports)},
-	"completion_timeout_per_gib": resource.StringAttribute{Optional: true, CustomType: value.DurationType},
-	"progress_timeout":           resource.StringAttribute{Optional: true, CustomType: value.DurationType},
-	"recovery_timeout":           resource.StringAttribute{Optional: true, CustomType: value.DurationType},
-	"on_irrecoverable":           resource.StringAttribute{Optional: true, Validators: among(migration.OnIrrecoverables)},
-	"max_downtime":               resource.StringAttribute{Optional: true, CustomType: value.DurationType},
-	"allow_auto_converge":        resource.BoolAttribute{Optional: true},
-	"allow_post_copy":            resource.BoolAttribute{Optional: true},
-	"allow_workload_disruption":  resource.BoolAttribute{Optional: true},
-	"allow_network_change":       resource.BoolAttribute{Optional: true},
-	"copy_storage":               resource.StringAttribute{Optional: true, Validators: among(migration.CopyModes)},
-	"shared_filesystems":         resource.SetAttribute{Optional: true, ElementType: types.StringType},
-	"keep_source_disks":          resource.BoolAttribute{Optional: true},
-	"bandwidth":                  resource.StringAttribute{Optional: true, CustomType: value.QuantityType},
-	"parallel_connections":       resource.Int64Attribute{Optional: true},
-	"compression":                resource.StringAttribute{Optional: true, Validators: among(migration.Compressions)},
-	"peer_to_peer":               resource.BoolAttribute{Optional: true},
-	"stall_detector":             resource.BoolAttribute{Optional: true},
+	"transport": resource.StringAttribute{
+		MarkdownDescription: "How the migration's data gets to the target: `auto`, `direct`, `tls` or `ssh_relay`.",
+		Optional:            true, Validators: among(migration.Transports),
+	},
+	"completion_timeout_per_gib": resource.StringAttribute{
+		MarkdownDescription: "How long the migration may take for each GB. Then it disrupts the guest, or is aborted.",
+		Optional:            true, CustomType: value.DurationType,
+	},
+	"progress_timeout": resource.StringAttribute{
+		MarkdownDescription: "How long the migration may make no progress before it is aborted.",
+		Optional:            true, CustomType: value.DurationType,
+	},
+	"recovery_timeout": resource.StringAttribute{
+		MarkdownDescription: "How long to try to resume a migration that broke in post-copy.",
+		Optional:            true, CustomType: value.DurationType,
+	},
+	"on_irrecoverable": resource.StringAttribute{
+		MarkdownDescription: "What happens if a migration that broke in post-copy can't be resumed: `keep` or `destroy`.",
+		Optional:            true, Validators: among(migration.OnIrrecoverables),
+	},
+	"max_downtime": resource.StringAttribute{
+		MarkdownDescription: "How long the guest may be paused at the end of the migration.",
+		Optional:            true, CustomType: value.DurationType,
+	},
+	"allow_auto_converge": resource.BoolAttribute{
+		MarkdownDescription: "Whether QEMU may slow down a guest that writes faster than its memory is copied.",
+		Optional:            true,
+	},
+	"allow_post_copy": resource.BoolAttribute{
+		MarkdownDescription: "Whether the guest may continue on the target before all of its memory is there.",
+		Optional:            true,
+	},
+	"allow_workload_disruption": resource.BoolAttribute{
+		MarkdownDescription: "Whether the guest may be disrupted if the migration takes too long.",
+		Optional:            true,
+	},
+	"allow_network_change": resource.BoolAttribute{
+		MarkdownDescription: "Whether a VM in a network that is private to each host may move. Its connections break.",
+		Optional:            true,
+	},
+	"copy_storage": resource.StringAttribute{
+		MarkdownDescription: "How disks that only the source has are copied while the VM runs: `none`, `full` or `incremental`.",
+		Optional:            true, Validators: among(migration.CopyModes),
+	},
+	"shared_filesystems": resource.SetAttribute{
+		MarkdownDescription: "Directories that all hosts share.",
+		Optional:            true, ElementType: types.StringType,
+	},
+	"keep_source_disks": resource.BoolAttribute{
+		MarkdownDescription: "Whether the original files of copied disks stay on the source: **`false` deletes them**.",
+		Optional:            true,
+	},
+	"bandwidth": resource.StringAttribute{
+		MarkdownDescription: "Limit for the memory, and for each copied disk, in bytes per second, such as `500Mi`.",
+		Optional:            true, CustomType: value.QuantityType,
+	},
+	"parallel_connections": resource.Int64Attribute{
+		MarkdownDescription: "Number of connections that memory is copied through.",
+		Optional:            true,
+	},
+	"compression": resource.StringAttribute{
+		MarkdownDescription: "How memory is compressed: `none`, `xbzrle`, `zlib` or `zstd`.",
+		Optional:            true, Validators: among(migration.Compressions),
+	},
+	"peer_to_peer": resource.BoolAttribute{
+		MarkdownDescription: "Whether the source's libvirt manages the migration, so that it continues if Terraform is killed.",
+		Optional:            true,
+	},
+	"stall_detector": resource.BoolAttribute{
+		MarkdownDescription: "Whether to detect early that a guest writes faster than its memory is copied.",
+		Optional:            true,
+	},
 }
 
 func among(choices []string) []validator.String { return []validator.String{value.Among(choices...)} }
 
 // guide links to the page that describes the attributes, from a page in a folder of the documentation.
 const guide = " See [Migration options](../guides/migration-options.md)."
-
-// linked are the attributes of the block on a page in a folder of the documentation, which links to the guide.
-var linked = describedAs("See [Migration options](../guides/migration-options.md).")
-
-// describedAs returns the block's attributes, each with that description.
-func describedAs(description string) map[string]resource.Attribute {
-	all := make(map[string]resource.Attribute, len(Attributes))
-	for name, a := range Attributes {
-		switch a := a.(type) {
-		case resource.BoolAttribute:
-			a.MarkdownDescription = description
-			all[name] = a
-		case resource.Int64Attribute:
-			a.MarkdownDescription = description
-			all[name] = a
-		case resource.SetAttribute:
-			a.MarkdownDescription = description
-			all[name] = a
-		case resource.StringAttribute:
-			a.MarkdownDescription = description
-			all[name] = a
-		}
-	}
-	return all
-}
 
 // Type is the type of the block.
 var Type = types.ObjectType{AttrTypes: typesOf(Attributes)}
@@ -86,21 +115,21 @@ func typesOf(attributes map[string]resource.Attribute) map[string]attr.Type {
 // OfResource returns the block in a resource.
 func OfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
-		MarkdownDescription: description + guide, Attributes: linked, CustomType: Type, Optional: true,
+		MarkdownDescription: description + guide, Attributes: Attributes, CustomType: Type, Optional: true,
 	}
 }
 
 // RequiredOfResource returns the block in a resource that has no other settings.
 func RequiredOfResource(description string) resource.Attribute {
 	return resource.SingleNestedAttribute{
-		MarkdownDescription: description + guide, Attributes: linked, CustomType: Type, Required: true,
+		MarkdownDescription: description + guide, Attributes: Attributes, CustomType: Type, Required: true,
 	}
 }
 
 // OfDataSource returns the block in a data source.
 func OfDataSource(description string) datasource.Attribute {
 	return datasource.SingleNestedAttribute{
-		MarkdownDescription: description + guide, Attributes: toDataSource(linked), CustomType: Type, Optional: true,
+		MarkdownDescription: description + guide, Attributes: toDataSource(Attributes), CustomType: Type, Optional: true,
 	}
 }
 
@@ -116,7 +145,7 @@ func toDataSource(attributes map[string]resource.Attribute) map[string]datasourc
 // OfProvider returns the block in the provider block.
 func OfProvider(description string) provider.Attribute {
 	all := make(map[string]provider.Attribute, len(Attributes))
-	for name, a := range describedAs("See [Migration options](guides/migration-options.md).") {
+	for name, a := range Attributes {
 		all[name] = a
 	}
 	return provider.SingleNestedAttribute{
