@@ -11,7 +11,7 @@ const (
 		"couldn't record it: move it back yourself"
 	endFails = "error `Unable to end maintenance`; the maintenance stays in the state"
 	endAgain = "destroys the maintenance"
-	endsRest = "restores the rest, and opens the host"
+	endsRest = "restores the rest; then the host is open"
 )
 
 // Tests of maintenances.
