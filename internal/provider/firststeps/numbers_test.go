@@ -67,7 +67,7 @@ var numbers = []struct{ file, name, code, guide string }{
 	{"libvirt/migrate.go", "handoverPatience", "5 * time.Minute", "waits up to 5 minutes while memory arrives"},
 	{"libvirt/volume_copy.go", "readBackLimit", "16 << 20", "the content of those up to 16 MiB"},
 	{"ops/exporter/command.go", "defaultAddress", `":9850"`, "| `:9850` |"},
-	{"ops/exporter/command.go", "defaultTimeout", "10 * time.Second", "The exporter waits for each host at most two thirds of it. | `10s` |"},
+	{"ops/exporter/command.go", "defaultTimeout", "10 * time.Second", "at most two thirds of it. | `10s` |"},
 	{"ops/exporter/command.go", "defaultGuests", "time.Minute", "`0`: never | `1m` |"},
 	{"ops/exporter/command.go", "defaultSeries", "200_000", "series in one scrape | `200000` |"},
 	{"ops/exporter/families.go", "maxLabelValue", "256", "Text from a guest is cut at 256 bytes"},
