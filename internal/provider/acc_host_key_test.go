@@ -31,7 +31,8 @@ echo '<filter name="NAME"><rule action="accept" direction="out"/></filter>' >/ru
 virsh nwfilter-define /run/NAME.xml`
 	has := func(h *lab.Host) string {
 		t.Helper()
-		return on(h, "virsh pool-dumpxml --inactive NAME | grep -v bytes; virsh net-dumpxml NAME; virsh nwfilter-dumpxml NAME")
+		return on(h, "virsh pool-dumpxml --inactive NAME | grep -v bytes; virsh net-dumpxml NAME\n"+
+			"virsh nwfilter-dumpxml NAME")
 	}
 	action := "drop"
 	config := func(hosts ...acctest.Host) {

@@ -130,8 +130,8 @@ func (r *imageResource) checkNew(
 }
 
 // checkRoom returns a warning for each host whose pool has no room for a local image, as far as its size is known. It
-// is no error: a host may have the copy already. A pool whose filesystem isn't mounted gets no copy, which is an error if
-// no host gets one.
+// is no error: a host may have the copy already. A pool whose filesystem isn't mounted gets no copy, which is an error
+// if no host gets one.
 func (r *imageResource) checkRoom(
 	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, source types.Object,
 ) (diags diag.Diagnostics) {

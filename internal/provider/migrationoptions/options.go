@@ -63,7 +63,7 @@ var Attributes = map[string]resource.Attribute{
 		Optional:            true,
 	},
 	"copy_storage": resource.StringAttribute{
-		MarkdownDescription: "How disks that only the source has are copied while the VM runs: `none`, `full` or `incremental`.",
+		MarkdownDescription: "How a running VM's disks that only the source has are copied: `none`, `full`, `incremental`.",
 		Optional:            true, Validators: among(migration.CopyModes),
 	},
 	"shared_filesystems": resource.SetAttribute{
@@ -87,7 +87,7 @@ var Attributes = map[string]resource.Attribute{
 		Optional:            true, Validators: among(migration.Compressions),
 	},
 	"peer_to_peer": resource.BoolAttribute{
-		MarkdownDescription: "Whether the source's libvirt manages the migration, so that it continues if Terraform is killed.",
+		MarkdownDescription: "Whether the source's libvirt manages the migration, also after Terraform was killed.",
 		Optional:            true,
 	},
 	"stall_detector": resource.BoolAttribute{

@@ -56,7 +56,8 @@ func RecordHosts(ctx context.Context, hosts hostset.Set, states types.Map, priva
 // uuidsOf returns libvirt's UUIDs of those of the hosts that have the resource's object by its host_states.
 func uuidsOf(ctx context.Context, hosts hostset.Set, states types.Map) map[string]string {
 	uuids := map[string]string{}
-	answers := hostset.Ask(ctx, hosts.Named(having(states)...), func(ctx context.Context, h *libvirt.Host) (*string, error) {
+	had := hosts.Named(having(states)...)
+	answers := hostset.Ask(ctx, had, func(ctx context.Context, h *libvirt.Host) (*string, error) {
 		uuid, err := hostset.Host{Conn: h}.UUID(ctx)
 		return &uuid, err
 	})

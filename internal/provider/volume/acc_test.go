@@ -1120,8 +1120,13 @@ resource "virtfleet_image" "this" {
 		"nothing is mounted at "+at+" on host \""+host+"\"", "virsh pool-refresh "+name, "No changes.")
 	tf.Config(t, config+strings.NewReplacer(`"this"`, `"other"`, `"data"`, `"other"`).Replace(volume(`size = "1Mi"`)))
 	says(tf.Fail(t, "plan"), fmt.Sprintf("Unable to create volume %q", name+"/other"), "nothing is mounted at "+at)
-	tf.Config(t, config+fmt.Sprintf(
-		"resource \"virtfleet_image\" \"other\" {\n  name = \"other\"\n  pool = %q\n  source = { file = %q }\n}\n", name, image))
+	tf.Config(t, config+fmt.Sprintf(`
+resource "virtfleet_image" "other" {
+  name   = "other"
+  pool   = %q
+  source = { file = %q }
+}
+`, name, image))
 	says(tf.Fail(t, "plan"), `Unable to create image "other"`, "nothing is mounted at "+at)
 	tf.Config(t, config+fmt.Sprintf(`
 resource "virtfleet_virtual_machine" "this" {
