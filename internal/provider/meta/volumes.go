@@ -102,8 +102,8 @@ func (v *Volumes) Leaves(left SavedVolume, vm string) (removed bool) {
 // RemovedWithDisk returns the warning that a plan removes a volume and the disk of a VM that uses it. volume is its id.
 func RemovedWithDisk(volume, vm string) diag.Diagnostic {
 	return diag.NewWarningDiagnostic("Volume is removed before its disk", fmt.Sprintf("Terraform removes volume %q "+
-		"before it takes the disk from VM %q. The apply then fails, and removes neither. Remove the disk first, and apply. Then "+
-		"remove the virtfleet_volume.\n\nOne apply is enough if the virtfleet_volume had lifecycle { "+
+		"before it takes the disk from VM %q. The apply then fails, and removes neither. Remove the disk first, and apply. "+
+		"Then remove the virtfleet_volume.\n\nOne apply is enough if the virtfleet_volume had lifecycle { "+
 		"create_before_destroy = true } at the last apply.", volume, vm))
 }
 
