@@ -14,21 +14,23 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// TestAccVirtualMachine_iscsi: QEMU and the storage pool authenticate to an iSCSI target with a secret of the host. A
-// VM moves to where the secret is, and nowhere else.
+// TestAccVirtualMachine_iscsi: QEMU and the storage pool authenticate to an iSCSI target with a secret of the host. If
+// its value is wrong, neither leaves anything that is in the way of the next apply. A VM moves to where the secret is,
+// and nowhere else, while its guest keeps what it has written to the disk.
 func TestAccVirtualMachine_iscsi(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	san := l.ISCSI(t, name, 16<<20)
 	portal := fmt.Sprintf("%s:%d", san.Host, san.Port)
+	password, version := "other-than-let-in", "1"
 	base := func(hosts string) string {
 		return providerBlock(l, "") + fmt.Sprintf(`
 resource "virtfleet_secret" "chap" {
   usage            = "iscsi"
   usage_id         = %[1]q
   value_wo         = %[2]q
-  value_wo_version = "1"
+  value_wo_version = %[8]q
   hosts            = %[3]s
 }
 resource "virtfleet_storage_pool" "san" {
@@ -42,13 +44,15 @@ resource "virtfleet_storage_pool" "san" {
     auth      = { type = "chap", username = %[7]q, secret = virtfleet_secret.chap.id }
   }
 }
-`, name, san.Password, hosts, san.Host, san.Port, san.IQN, san.Username)
+`, name, password, hosts, san.Host, san.Port, san.IQN, san.Username, version)
 	}
 	first := "iqn.2026-01.org.virtfleet.lab:vm-" + name
 	second := first + "-renamed"
+	vm := idleVM(l, name)
+	console := fmt.Sprintf("{ serials = { log = { type = \"file\", path = %q } } }", lab.ConsoleLog(name))
 	config := func(host, secretOn, initiator string) string {
-		return base(secretOn) + idleVM(l, name).with(hcl{
-			"host": quote(host), "update_policy": quote("Restart"),
+		return base(secretOn) + vm.with(hcl{
+			"host": quote(host), "update_policy": quote("Restart"), "devices": console,
 			"disks": fmt.Sprintf(`{ root = {
 				network = {
 					protocol  = "iscsi", name = "%s/1", hosts = [%q]
@@ -69,6 +73,25 @@ resource "virtfleet_storage_pool" "san" {
 				contains(san.Sessions(t), initiator+" "))
 		})
 	}
+	// nothing is left of a pool or a VM that the target didn't let in.
+	nothing := func() {
+		for _, list := range []string{"pool-list", "list"} {
+			if left := l.Virsh(t, "kvm1", list, "--all", "--name"); strings.Contains(left, name) {
+				t.Errorf("left on kvm1: %s", left)
+			}
+		}
+	}
+	wrongPool, wrongVM := base(one), config("kvm1", one, first)
+	password, version = san.Password, "2"
+	idle, idleElsewhere := config("kvm1", one, first), config("kvm2", one, first)
+	// It boots when it logs in by its second name.
+	vm = vmWithKernelWords(l, name, "noagent", "data").with(hcl{"termination_grace_period": quote("0s")})
+	keepsData := func(host string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			l.AwaitData(t, host, name)
+			return nil
+		}
+	}
 	story(t, l, []string{name}, resource.TestStep{
 		PreConfig: func() {
 			out, err := l.Host("kvm1").Run(t.Context(), "qemu-img", "info", "iscsi://"+portal+"/"+san.IQN+"/1")
@@ -76,7 +99,15 @@ resource "virtfleet_storage_pool" "san" {
 				t.Fatalf("the target lets in everyone: %s, %v", out, err)
 			}
 		},
-		Config: config("kvm1", one, first), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		Config: wrongPool, ExpectError: inOrder(`Unable to create storage pool "`+name, "Authentication failure",
+			"Host: kvm1", "source.auth.username", "virtfleet_secret", "value_wo_version"),
+	}, resource.TestStep{
+		PreConfig: nothing,
+		Config:    wrongVM, ExpectError: inOrder("Unable to create virtual machine",
+			"nothing of it was left on the host", "Authentication failure", "Virtual machine: "+name, "Host: kvm1"),
+	}, resource.TestStep{
+		PreConfig: nothing,
+		Config:    idle, ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
 		Check:             runs("kvm1", first),
 	}, resource.TestStep{
@@ -88,17 +119,17 @@ resource "virtfleet_storage_pool" "san" {
 			xml := l.Virsh(t, "kvm1", "dumpxml", "--inactive", "--security-info", name)
 			l.Virsh(t, "kvm1", "define", writeDeviceXML(t, strings.Replace(xml, first, first+"-by-hand", 1)))
 		},
-		Config: config("kvm1", one, first), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Config: idle, ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: runs("kvm1", first),
 	}, resource.TestStep{
-		Config:      config("kvm2", one, first),
+		Config:      idleElsewhere,
 		ExpectError: inOrder("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
 	}, resource.TestStep{
 		Config: config("kvm1", both, second), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		Check: runs("kvm1", second),
+		Check: resource.ComposeTestCheckFunc(runs("kvm1", second), keepsData("kvm1")),
 	}, resource.TestStep{
 		Config: config("kvm2", both, second), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
-		Check:             runs("kvm2", second),
+		Check:             resource.ComposeTestCheckFunc(runs("kvm2", second), keepsData("kvm2")),
 	})
 }
