@@ -49,10 +49,9 @@ resource "virtfleet_storage_pool" "san" {
 	first := "iqn.2026-01.org.virtfleet.lab:vm-" + name
 	second := first + "-renamed"
 	vm := idleVM(l, name)
-	console := fmt.Sprintf("{ serials = { log = { type = \"file\", path = %q } } }", lab.ConsoleLog(name))
 	config := func(host, secretOn, initiator string) string {
 		return base(secretOn) + vm.with(hcl{
-			"host": quote(host), "update_policy": quote("Restart"), "devices": console,
+			"host": quote(host), "update_policy": quote("Restart"), "devices": consoleOf(name),
 			"disks": fmt.Sprintf(`{ root = {
 				network = {
 					protocol  = "iscsi", name = "%s/1", hosts = [%q]
@@ -84,14 +83,7 @@ resource "virtfleet_storage_pool" "san" {
 	wrongPool, wrongVM := base(one), config("kvm1", one, first)
 	password, version = san.Password, "2"
 	idle, idleElsewhere := config("kvm1", one, first), config("kvm2", one, first)
-	// It boots when it logs in by its second name.
-	vm = vmWithKernelWords(l, name, "noagent", "data").with(hcl{"termination_grace_period": quote("0s")})
-	keepsData := func(host string) resource.TestCheckFunc {
-		return func(*terraform.State) error {
-			l.AwaitData(t, host, name)
-			return nil
-		}
-	}
+	vm = keeperOfData(l, name) // It boots when it logs in by its second name.
 	story(t, l, []string{name}, resource.TestStep{
 		PreConfig: func() {
 			out, err := l.Host("kvm1").Run(t.Context(), "qemu-img", "info", "iscsi://"+portal+"/"+san.IQN+"/1")
@@ -126,10 +118,32 @@ resource "virtfleet_storage_pool" "san" {
 		ExpectError: inOrder("DisksNotLiveMigratable", "no such secret", "virtfleet_secret"),
 	}, resource.TestStep{
 		Config: config("kvm1", both, second), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		Check: resource.ComposeTestCheckFunc(runs("kvm1", second), keepsData("kvm1")),
+		Check: resource.ComposeTestCheckFunc(runs("kvm1", second), keepsData(t, l, "kvm1", name, true)),
 	}, resource.TestStep{
 		Config: config("kvm2", both, second), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
-		Check:             resource.ComposeTestCheckFunc(runs("kvm2", second), keepsData("kvm2")),
+		Check:             resource.ComposeTestCheckFunc(runs("kvm2", second), keepsData(t, l, "kvm2", name, false)),
 	})
+}
+
+// keeperOfData is a VM whose guest writes to its first disk, and says again and again whether it still holds that. Its
+// console has to be that of consoleOf.
+func keeperOfData(l *lab.Lab, name string) hcl {
+	return vmWithKernelWords(l, name, "noagent", "data").with(hcl{"termination_grace_period": quote("0s")})
+}
+
+// consoleOf are the devices of a VM whose guest is heard.
+func consoleOf(name string) string {
+	return fmt.Sprintf("{ serials = { log = { type = \"file\", path = %q } } }", lab.ConsoleLog(name))
+}
+
+// keepsData wants that the guest on a host reads what it has written, and that it has booted there, or not.
+func keepsData(t *testing.T, l *lab.Lab, host, name string, booted bool) resource.TestCheckFunc {
+	return func(*terraform.State) error {
+		l.AwaitData(t, host, name)
+		if said := l.Run(t, host, "cat", lab.ConsoleLog(name)); strings.Contains(said, lab.GuestUp) != booted {
+			return fmt.Errorf("the guest on %s said %s; want it booted there: %t", host, said, booted)
+		}
+		return nil
+	}
 }
