@@ -118,6 +118,9 @@ resource "virtfleet_volume" "root" {
 			"<auth username='libvirt'>", "<secret type='ceph'", fmt.Sprintf("port='%d'", ceph.Port)),
 			keepsData(t, l, "kvm1", name, true)),
 	}, resource.TestStep{
+		PreConfig: func() {
+			acctest.ImportGenerated(t, providerBlock(l, ""), map[string]string{"virtfleet_storage_pool.ceph": name})
+		},
 		Config: byID("kvm1", "32Mi"), Check: resource.ComposeTestCheckFunc(has("kvm1", 32), func(*terraform.State) error {
 			before = devices()
 			return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
 // TestAccVirtualMachine_iscsi: QEMU and the storage pool authenticate to an iSCSI target with a secret of the host. If
@@ -108,6 +109,7 @@ resource "virtfleet_storage_pool" "san" {
 	}, resource.TestStep{
 		// Another name by which the VM logs in is drift.
 		PreConfig: func() {
+			acctest.ImportGenerated(t, providerBlock(l, ""), map[string]string{"virtfleet_storage_pool.san": name})
 			xml := l.Virsh(t, "kvm1", "dumpxml", "--inactive", "--security-info", name)
 			l.Virsh(t, "kvm1", "define", writeDeviceXML(t, strings.Replace(xml, first, first+"-by-hand", 1)))
 		},
