@@ -83,7 +83,8 @@ resource "virtfleet_volume" "root" {
 	// byID has the VM with the image as a volume of the pool, which says where the monitors are and how QEMU logs in.
 	byID := func(host, size string) string {
 		return base(one) + volume(size) + keeps.with(hcl{
-			"host": quote(host), "devices": consoleOf(name), "disks": `{ root = { volume = virtfleet_volume.root.id, cache = "none" } }`,
+			"host": quote(host), "devices": consoleOf(name),
+			"disks": `{ root = { volume = virtfleet_volume.root.id, cache = "none" } }`,
 		}).String()
 	}
 	has := func(host string, mib int) resource.TestCheckFunc {
