@@ -83,6 +83,10 @@ resource "virtfleet_storage_pool" "san" {
 	}
 	wrongPool, wrongVM := base(one), config("kvm1", one, first)
 	password, version = san.Password, "2"
+	created := config("kvm1", one, first)
+	password, version = "another-one", "3"
+	broken := config("kvm1", one, first)
+	password, version = san.Password, "4"
 	idle, idleElsewhere := config("kvm1", one, first), config("kvm2", one, first)
 	vm = keeperOfData(l, name) // It boots when it logs in by its second name.
 	story(t, l, []string{name}, resource.TestStep{
@@ -100,12 +104,24 @@ resource "virtfleet_storage_pool" "san" {
 			"nothing of it was left on the host", "Authentication failure", "Virtual machine: "+name, "Host: kvm1"),
 	}, resource.TestStep{
 		PreConfig: nothing,
-		Config:    idle, ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
+		Config:    created, ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
 		Check:             runs("kvm1", first),
 	}, resource.TestStep{
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
 		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host", "update_policy"),
+	}, resource.TestStep{
+		// A pool that exists and can't log in any more stays, and starts when it can again. The VM runs on.
+		PreConfig: func() { l.Virsh(t, "kvm1", "pool-destroy", name) },
+		Config:    broken, ExpectError: inOrder(`Unable to update storage pool "`+name, "Authentication failure",
+			"Host: kvm1", "value_wo_version"),
+	}, resource.TestStep{
+		PreConfig: func() {
+			if is := l.Virsh(t, "kvm1", "pool-info", name); !strings.Contains(is, "inactive") {
+				t.Errorf("the pool that couldn't log in is %s", is)
+			}
+		},
+		Config: idle, ConfigPlanChecks: changes(plancheck.ResourceActionNoop), Check: runs("kvm1", first),
 	}, resource.TestStep{
 		// Another name by which the VM logs in is drift.
 		PreConfig: func() {
