@@ -310,6 +310,10 @@ func TestLab_ownDisksMove(t *testing.T) {
 		t.Fatalf("%+v, %+v, %v", now, state, err)
 	}
 
+	if copied := state.Statistics.Disk; copied.Processed < 2<<20 || copied.Total > 6<<20 {
+		t.Errorf("off, copied were %+v; want what the overlay has, and not the image's 8 MiB", copied)
+	}
+
 	carries(t, l, now, image)
 	hasOnly(t, l, "kvm1", dir, image, root, data, seed)
 	hasOnly(t, l, "kvm2", dir, image, data)

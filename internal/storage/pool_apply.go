@@ -106,6 +106,10 @@ func (s *Storage) CheckPool(
 // ErrNotStarted says that a host can't start a pool as it is declared.
 var ErrNotStarted = errors.New("the storage pool can't be started")
 
+// ErrNotStartedWithSecret says that a host can't start a pool for which it logs in with a secret. Ceph's client reports
+// the same whether the cluster refuses the key or doesn't answer.
+var ErrNotStartedWithSecret = errors.New("the storage pool, for which the host logs in with a secret, can't be started")
+
 // outdated reports whether an active pool has another definition than its persistent one, p: a user has changed that,
 // or a run was killed before it restarted the pool.
 func outdated(p Pool, is *libvirt.StoragePool) (bool, error) {
@@ -224,6 +228,8 @@ func startPool(ctx context.Context, h *libvirt.Host, p Pool, unbuilt string) err
 			err, *p.Path, p.Name, h.Name(), p.Name)
 	case errors.Is(err, libvirt.ErrUnsupported): // libvirt says so of a source that isn't there.
 		return fmt.Errorf("%w: %w", ErrNotStarted, err)
+	case p.Auth != nil && errors.Is(err, libvirt.ErrInternal):
+		return fmt.Errorf("%w: %w", ErrNotStartedWithSecret, err)
 	default:
 		return err
 	}

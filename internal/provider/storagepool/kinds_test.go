@@ -295,6 +295,11 @@ resource "virtfleet_storage_pool" "mpath" {
 			imported("fs"), imported("logical", "source.format"), imported("mpath", "shared"),
 			{
 				PreConfig: func() {
+					ids := map[string]string{}
+					for _, kind := range kinds {
+						ids["virtfleet_storage_pool."+kind] = name + "-" + kind
+					}
+					acctest.ImportGenerated(t, base, ids)
 					for _, kind := range kinds {
 						l.Virsh(t, "kvm1", "pool-destroy", name+"-"+kind)
 					}

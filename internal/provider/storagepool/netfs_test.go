@@ -27,8 +27,9 @@ func TestAccStoragePool_netfs(t *testing.T) {
 	for _, host := range hosts {
 		uses = append(uses, acctest.Host{Of: l.Host(host)})
 	}
+	block := acctest.Block{Lab: l, Hosts: uses}.String()
 	config := func(size string) string {
-		return acctest.Block{Lab: l, Hosts: uses}.String() + fmt.Sprintf(`
+		return block + fmt.Sprintf(`
 resource "virtfleet_storage_pool" "vms" {
   name       = %[1]q
   type       = "netfs"
@@ -91,6 +92,7 @@ resource "virtfleet_volume" "data" {
 			},
 			{
 				PreConfig: func() {
+					acctest.ImportGenerated(t, block, map[string]string{"virtfleet_storage_pool.vms": name})
 					if err := os.WriteFile(g.Path("other"), []byte("of others"), 0o600); err != nil {
 						t.Fatal(err)
 					}

@@ -68,6 +68,9 @@ var remedies = []kindRemedy{
 		"(guest_agent = { enabled = true })."},
 	{storage.ErrNotStarted, "Check that the host has what source and target name. With build = true, a new pool creates " +
 		"it. If the host has it, its libvirt may lack the type of the pool."},
+	{storage.ErrNotStartedWithSecret, "Check that the host reaches source.hosts, and that the storage accepts " +
+		"source.auth.username with the value of the secret. To correct the value, set it in the virtfleet_secret, with " +
+		"another value_wo_version. Then apply again."},
 	{storage.ErrChecksum, "Compare the checksum with the one that the publisher of the file announces. If that is what " +
 		"you set, the source has another file than it should have."},
 	{storage.ErrCreatesNone, "When the volume is there, import it."},

@@ -100,7 +100,7 @@ func TestFailure_remedyOfEachKind(t *testing.T) {
 		"exists": fleet.ErrExists, "not found": fleet.ErrNotFound, "invalid": fleet.ErrInvalid,
 		"volume in use": storage.ErrInUse, "network in use": network.ErrInUse,
 		"other pool": storage.ErrOtherPool, "creates no volumes": storage.ErrCreatesNone,
-		"copies no volumes": storage.ErrCopiesNone,
+		"copies no volumes": storage.ErrCopiesNone, "pool with a secret": storage.ErrNotStartedWithSecret,
 	}
 	var all strings.Builder
 	for _, name := range value.Keys(kinds) {

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
 // TestAccVirtualMachine_gluster: two hosts get a pool on a Gluster volume, a VM writes to a disk there, and reads it on
@@ -109,8 +110,11 @@ import {
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
 		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host"),
 	}, resource.TestStep{
-		PreConfig: func() { l.Virsh(t, "kvm1", "pool-destroy", name) },
-		Config:    config("kvm1", "32Mi"), ConfigPlanChecks: update, Check: sees("kvm1", read),
+		PreConfig: func() {
+			acctest.ImportGenerated(t, providerBlock(l, ""), map[string]string{pool: name})
+			l.Virsh(t, "kvm1", "pool-destroy", name)
+		},
+		Config: config("kvm1", "32Mi"), ConfigPlanChecks: update, Check: sees("kvm1", read),
 	}, resource.TestStep{
 		Config: config("kvm2", "32Mi"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))}, Check: sees("kvm2", read),

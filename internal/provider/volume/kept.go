@@ -70,12 +70,17 @@ func (m *model) withoutDrift(
 		case found && name == "image" && wanted != nil && has != nil && wanted.Name == has.Name:
 			continue
 		case d.Unsaved, slices.Contains(d.Before, want.ValueString()):
+			again := "" // What is found in a volume of the state's format raw may be what its guest has written.
+			if name == "format" && !d.Unsaved && have.ValueString() == "raw" {
+				again = fmt.Sprintf(", take the volume out of the state with \"terraform state rm\", and import it with the id "+
+					"%q", m.CurrentHost.ValueString()+"/"+m.id())
+			}
 			diags.AddAttributeError(path.Root(name), recreated, fmt.Sprintf("%s on host %q had %s = %q. Another tool has "+
 				"changed it, and now it has %q. A new volume would lack its data, so nothing is planned.\n\nTo keep the "+
 				"volume, set %[3]s = %[5]q. Or change it back with the tool that changed it, such as qemu-img, while no VM "+
-				"uses it; then run \"virsh pool-refresh %[6]s\" on the host. To create it again without its data, run "+
+				"uses it; then run \"virsh pool-refresh %[6]s\" on the host%[7]s. To create it again without its data, run "+
 				"\"terraform taint\" for it and apply.", m.noun(), m.CurrentHost.ValueString(), name,
-				d.Before[len(d.Before)-1], have.ValueString(), m.Pool.ValueString()))
+				d.Before[len(d.Before)-1], have.ValueString(), m.Pool.ValueString(), again))
 		}
 		replaced = append(replaced, name)
 	}
