@@ -104,7 +104,7 @@ var graphicsGroup = Group{
 		{
 			Name: "share_policy", Place: "@sharePolicy", Follows: "type", Why: graphicsWhy,
 			Values: []string{"allow-exclusive", "force-shared", "ignore"},
-			Doc:    "Whether several VNC clients can be connected at a time.",
+			Doc:    "What a VNC client may do to others: with `allow-exclusive`, it may disconnect them.",
 		},
 	},
 	Check: checkGraphics,

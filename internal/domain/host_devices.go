@@ -67,7 +67,7 @@ var hostDeviceFamily = Family{
 			},
 			Doc: "Class of devices, one of `hosts.<name>.devices` of the provider, instead of `type` and `address`. The VM " +
 				"gets a free device and keeps it, until it moves while it is off. An imported VM keeps its device if you " +
-				"replace both. See [Devices](../guides/host-capacity.md#huge-pages-and-devices).",
+				"replace these by it. See [Devices](../guides/host-capacity.md#huge-pages-and-devices).",
 		},
 		{
 			Name: "type", Place: "@type", Values: []string{"pci", "usb", "mdev", "scsi"}, Kept: []string{"scsi_host"},

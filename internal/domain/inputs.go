@@ -54,7 +54,7 @@ var inputFamily = Family{
 		},
 		{
 			Name: "grab", Place: "source@grab", Values: []string{"all"}, Unset: None, Why: inputWhy,
-			Doc: "Whether the keyboard takes the host's other `evdev` devices along when it changes sides. For `evdev`.",
+			Doc: "Whether the keyboard takes the VM's other `evdev` devices along when it changes sides. For `evdev`.",
 		},
 		{
 			Name: "grab_toggle", Place: "source@grabToggle", Since: "7.6.0", Why: inputWhy,

@@ -16,8 +16,9 @@ func bandwidthRows() []Attribute {
 			{"average", "kB (1000 bytes) per second on average. Required if `peak` or `burst` is set; `0`: no limit."},
 			{"peak", "kB (1000 bytes) per second at most; `0`: no peak."},
 			{"burst", "KiB that may be sent at the speed of `peak`; `0`: no burst."},
-			{"floor", "kB (1000 bytes) per second that `network` guarantees; `0`: none. Its forward mode is `nat`, `route`, " +
-				"`open` or `isolated`, and all floors fit into its `bandwidth.inbound`: its peak, or without one its average."},
+			{"floor", "kB (1000 bytes) per second that `network` guarantees; `0`: none. The network has the mode `nat`, " +
+				"`route`, `open` or `isolated`, and a `bandwidth.inbound` whose peak, or without one its average, holds all " +
+				"floors."},
 		} {
 			row := Attribute{
 				Name: "bandwidth." + way + "." + limit.name, Place: "bandwidth/" + way + "@" + limit.name, Kind: Count,

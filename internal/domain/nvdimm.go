@@ -32,7 +32,7 @@ var nvdimmFamily = Family{
 	Attributes: []Attribute{
 		{
 			Name: "path", Place: "source/path", Why: nvdimmWhy, Check: absolute,
-			Doc: "Required: file or DAX device on the host, which exists and has at least `size`. One VM may write to it.",
+			Doc: "Required: file or DAX device on the host, which exists and has at least `size`. Only one VM may write to it.",
 		},
 		{
 			Name: "align_size", Place: "source/alignsize", Kind: Amount, Why: nvdimmWhy,

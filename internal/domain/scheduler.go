@@ -29,8 +29,8 @@ const schedulerTypeDoc = "`fifo` and `rr` run before ordinary threads (real-time
 
 // schedulers are how Linux schedules the threads of the VM on its host.
 var schedulers = []Attribute{
-	threadScheduler(vcpuScheduler, "vcpusched", "vcpus", "virtual CPUs, by the number of the virtual CPU"),
-	threadScheduler(iothreadScheduler, "iothreadsched", "iothreads", "I/O threads, by the number of the thread"),
+	threadScheduler(vcpuScheduler, "vcpusched", "vcpus", "virtual CPUs, by the number of the virtual CPU", "0"),
+	threadScheduler(iothreadScheduler, "iothreadsched", "iothreads", "I/O threads, by the number of the thread", "1"),
 	{
 		Name: emulatorScheduler + ".type", Values: schedulerTypes, Unset: None, Why: schedulerWhy, Since: "5.3.0",
 		Read: func(e *etree.Element) string { return textAt(e, "cputune/emulatorsched@scheduler") },
@@ -69,7 +69,7 @@ var schedulerColumns = []Attribute{
 
 // threadScheduler returns the attribute for the schedulers of a kind of threads. An element may be for several
 // threads, which it lists in the attribute key. libvirt 9.0 writes one for each.
-func threadScheduler(name, tag, key, threads string) Attribute {
+func threadScheduler(name, tag, key, threads, first string) Attribute {
 	return Attribute{
 		Name: name, Kind: Table, Columns: schedulerColumns, Why: schedulerWhy,
 		Read: func(e *etree.Element) string {
@@ -92,7 +92,7 @@ func threadScheduler(name, tag, key, threads string) Attribute {
 			}
 			return ""
 		},
-		Doc: "Scheduler of the host for " + threads + ": `{ 0 = { type = \"fifo\", priority = 1 } }`. If you set the map, " +
+		Doc: "Scheduler of the host for " + threads + ": `{ " + first + " = { type = \"fifo\", priority = 1 } }`. If you set the map, " +
 			"list every thread that has one. `{}` removes them.",
 	}
 }

@@ -126,8 +126,8 @@ var serialTargets = []Attribute{
 			}
 			return ""
 		},
-		Doc: "Model of the types that have several: of `system-serial` `pl011` (Arm) or `16550a` (RISC-V), of " +
-			"`sclp-serial` (s390x) `sclpconsole` or `sclplmconsole`.",
+		Doc: "Model. Of `system-serial`: `pl011` (Arm) or `16550a` (RISC-V). Of `sclp-serial` (s390x): `sclpconsole` or " +
+			"`sclplmconsole`.",
 	},
 }
 

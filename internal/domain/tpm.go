@@ -19,7 +19,7 @@ const (
 // tpmGroup is the TPM. swtpm emulates it. libvirt copies swtpm's state in a live migration.
 var tpmGroup = Group{
 	Path: "devices.tpm", Device: "tpm",
-	Doc:     "TPM. Its state is kept on the host and moves with the VM.",
+	Doc:     "TPM. Its state is kept on the host and moves with the VM; an encrypted one only while the VM runs.",
 	Added:   Transition{Why: "A TPM can be added only when the VM starts."},
 	Removed: Transition{Why: "A TPM can't be removed from a running VM."},
 	Attributes: []Attribute{
@@ -92,7 +92,8 @@ var tpmGroup = Group{
 			Normal: strings.ToLower, Check: checkSecretID,
 			Why: "The TPM's state is opened with its secret when the VM starts.",
 			Doc: "`id` of the `virtfleet_secret` of usage `vtpm` with the passphrase, which each host of the VM needs. State " +
-				"that was encrypted with another passphrase can't be read. `\"\"` removes the encryption.",
+				"that was encrypted with another passphrase can't be read. `\"\"` removes the encryption from the definition; " +
+				"encrypted state can't be read then.",
 		},
 	},
 	Check: func(value func(string) string) (attribute, problem string) {

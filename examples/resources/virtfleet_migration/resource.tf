@@ -8,7 +8,7 @@ resource "virtfleet_virtual_machine" "web" {
   interfaces = { lan = { bridge = "br0" } }
 }
 
-# Moves the VM once, and again for each new change number.
+# Moves the VM to kvm2: once, and for each new change number if it has left.
 resource "virtfleet_migration" "web_out" {
   virtual_machine_id = virtfleet_virtual_machine.web.id
   target_host        = "kvm2"

@@ -1,4 +1,4 @@
-# A directory on every host, including hosts that are added later. To make files that were put there by hand volumes, change
+# A directory on every host, including hosts that are added later. To turn files put there by hand into volumes, change
 # a value of refresh_triggers.
 resource "virtfleet_storage_pool" "vms" {
   name             = "vms"

@@ -125,7 +125,7 @@ resource "virtfleet_virtual_machine" "vault" {
 
 resource "virtfleet_secret" "luks" {
   usage            = "volume"
-  usage_id         = "vms"
+  usage_id         = "vault"
   value_wo         = var.passphrase
   value_wo_version = "1"
 }

@@ -125,7 +125,7 @@ func memoryAttribute() schema.SingleNestedAttribute {
 				"Memory that the VM started with, or would start with, without memory that was added later."),
 			"guest_current_bytes": value.ReportedNumber(
 				"Memory that the guest has now, without what the balloon took. Null while the VM is off."),
-			"guest_requested_bytes": value.ReportedNumber("Memory in the definition. Null for a VM without a definition."),
+			"guest_requested_bytes": value.ReportedNumber("Memory in the definition. Null for a transient VM."),
 		},
 	}
 }

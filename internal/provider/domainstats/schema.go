@@ -60,7 +60,7 @@ func ownAttributes() map[string]schema.Attribute {
 		"dirty_rate_mode": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "How the dirty rate is measured. `page-sampling` compares samples. `dirty-bitmap` logs every " +
-				"write, and slows the guest down. `dirty-ring` reads KVM's ring, which no attribute enables. Both require " +
+				"write, and slows the guest down. `dirty-ring` needs KVM's ring, which no attribute enables. Both require " +
 				"libvirt 8.1 and KVM. Default: `page-sampling`.",
 			Validators: []validator.String{
 				value.Among(string(libvirt.DirtyRatePageSampling), string(libvirt.DirtyRateBitmap),

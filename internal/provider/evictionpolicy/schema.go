@@ -12,10 +12,11 @@ import (
 
 var policySchema = schema.Schema{
 	MarkdownDescription: "Sets how VMs leave a host that is drained. The policy is stored in libvirt on every host of " +
-		"the fleet, so it applies to every VM that it selects, even if Terraform doesn't manage the VM. If the VM sets " +
+		"the fleet, so it applies to every VM that it selects, and without `selector.labels` also to VMs that Terraform " +
+		"doesn't manage. If the VM sets " +
 		"`eviction_strategy`, only the policy's `strategy` is ignored; `fallback`, `on_cancel`, `migration_options`, " +
 		"`priority` and `timeout` still apply. VMs that no policy selects and that set no `eviction_strategy` follow the " +
-		"provider's `default_eviction_strategy`: unless that is `None`, no such VM is shut down.\n\n" +
+		"provider's `default_eviction_strategy` with the fallback `Block`: only `None` shuts VMs down.\n\n" +
 		fleetpolicy.Precedence,
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		"strategy": schema.StringAttribute{
@@ -43,7 +44,7 @@ var policySchema = schema.Schema{
 			"`virtfleet_migration_policy`, then from the provider's block."),
 		"priority": schema.Int64Attribute{
 			MarkdownDescription: "VMs with the highest priority leave first. It is the order in which the steps begin, not a " +
-				"condition: a VM that can't be moved doesn't keep those of a lower priority on the host. Default: `0`.",
+				"condition: a VM whose move fails doesn't keep those of a lower priority on the host. Default: `0`.",
 			Optional: true,
 		},
 		"timeout": schema.StringAttribute{

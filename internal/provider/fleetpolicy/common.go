@@ -37,8 +37,8 @@ const Precedence = "Only one policy applies to a VM, chosen in this order: the p
 func Attributes(own map[string]schema.Attribute) map[string]schema.Attribute {
 	own["id"] = value.StableString("UUID of the policy.")
 	own["name"] = schema.StringAttribute{
-		MarkdownDescription: "Name of the policy in plans, messages and imports. Two policies of one kind can't have the " +
-			"same name. Default: its `id`.",
+		MarkdownDescription: "Name of the policy in plans, messages and imports. Two policies of one resource type " +
+			"can't have the same name. Default: its `id`.",
 		Optional:   true,
 		Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 	}

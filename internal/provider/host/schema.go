@@ -41,7 +41,7 @@ func Attributes() map[string]schema.Attribute {
 		},
 		"schedulable": schema.BoolAttribute{
 			Computed:            true,
-			MarkdownDescription: "Whether VMs may be placed here: `schedulable` of your configuration.",
+			MarkdownDescription: "Whether VMs without `host` may be placed here: `schedulable` of your configuration.",
 		},
 		"fenced": schema.BoolAttribute{
 			Computed:            true,

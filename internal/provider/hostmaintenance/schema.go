@@ -34,18 +34,18 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"[Draining a host](../guides/draining-a-host.md) shows a maintenance step by step. If a drain fails, is " +
 			"cancelled or is killed, see [When a drain stops](../guides/when-a-drain-stops.md).",
 		Attributes: map[string]schema.Attribute{
-			"id": value.StableString("Id of this maintenance, recorded on the host. While it lasts, no other maintenance " +
-				"of the host ends it or restores what it moved."),
+			"id": value.StableString("Id of this maintenance, recorded on the host. While the maintenance lasts, no other " +
+			"resource for the host ends it or restores what it moved."),
 			"host": schema.StringAttribute{
-				MarkdownDescription: "Name of the host in the provider's `hosts`. Another host replaces the maintenance. If you " +
-					"rename the host there, rename it here too while it answers: its maintenance is found by `id`.",
+				MarkdownDescription: "Name of the host in the provider's `hosts`. Another host replaces the maintenance. If " +
+					"its key there changes, change it here too, while the host answers: its maintenance is found by `id`.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"steps": schema.ListNestedAttribute{
 				MarkdownDescription: "Steps to carry out, from `virtfleet_evacuation_plan`. The apply does exactly these, and " +
-					"stops if one is no longer possible. Default: the apply computes the steps; the plan shows them as a warning.",
+					"stops if one is no longer possible. Default: the apply computes them; the plan's warning is a preview.",
 				Optional:     true,
 				NestedObject: schema.NestedAttributeObject{Attributes: evacuationsteps.Resource()},
 			},
@@ -98,8 +98,8 @@ func resultAttribute(description string) schema.Attribute {
 func timeoutsAttribute(ctx context.Context) schema.Attribute {
 	return value.Timeouts(ctx, timeouts.Opts{
 		Create: true, Update: true, Delete: true,
-		CreateDescription: "For draining the host. A move that fails is tried again until then. A value that " +
-			"you set replaces the whole default. Default: `1h`, and 5 minutes more for each GB of memory and disks to copy.",
+		CreateDescription: "For draining the host. A move that fails is tried again until then. Nothing is added to a " +
+			"value that you set. Default: `1h`, and 5 minutes more for each GB of memory and disks to copy.",
 		UpdateDescription: "For draining the host again, if VMs were started there. Default: as for `create`.",
 		DeleteDescription: "For ending the maintenance, including restoring VMs. Default: as for `create`.",
 	})

@@ -48,7 +48,7 @@ var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 const imageDescription = "Puts a disk image on hosts, for disks and volumes. The provider " +
 	"downloads the image once, where Terraform runs, verifies its checksum, decompresses it (gzip, xz, zstd, bzip2), " +
-	"and sends it to all hosts. Each host that has the pool gets a copy: a volume named `<name>-<first " +
+	"and sends it to the hosts. Each host that has the pool gets a copy: a volume named `<name>-<first " +
 	"12 digits of its SHA-256>`.\n\n" +
 	"Format (qcow2 or raw) and size are read from the image itself. A qcow2 image with a backing file or an external " +
 	"data file is refused, and so is a qcow2 image for a pool of raw volumes, such as `logical`.\n\n" +
@@ -64,9 +64,9 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 	resp.Schema = schema.Schema{
 		MarkdownDescription: imageDescription,
 		Attributes: map[string]schema.Attribute{
-			"id": value.StableString("`<pool>/<volume>`. It changes with the content, `name` and `pool`. Then plans of VMs " +
-				"with a disk from the image fail, and volumes from it **are replaced, without their data**, unless their " +
-				"`lifecycle` has `ignore_changes`."),
+			"id": value.StableString("`<pool>/<volume>`. It changes with the content, `name` and `pool`. Then, unless " +
+			"their `lifecycle` has `ignore_changes`, plans of VMs with a disk from the image fail, and volumes from it " +
+			"**are replaced, without their data**."),
 			"name": schema.StringAttribute{
 				MarkdownDescription: "Name of the image. Each copy is a volume named `<name>-<first 12 digits of its " +
 					"SHA-256>`. Images in one pool need different names. A change replaces the image, and **can delete volumes**: " +
@@ -84,7 +84,8 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			},
 			"source": schema.SingleNestedAttribute{
 				MarkdownDescription: "Source, read again if this attribute changes, a host lacks its copy, or a `file` has " +
-					"another size or time. Use a URL with a version, not `latest`: new content fails an apply that needs a copy.",
+					"another size or time. Use a URL with a version, not `latest`: if its content changes, an apply that needs a " +
+					"copy fails.",
 				Required: true,
 				Attributes: map[string]schema.Attribute{
 					"url": schema.StringAttribute{

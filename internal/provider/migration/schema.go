@@ -28,8 +28,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"fails, the VM stays where it was, and the next apply tries again. A migration that fails [after the switch to " +
 			"post-copy](../guides/when-a-migration-fails.md#after-the-switch-to-post-copy) is resumed instead. If Terraform " +
 			"was killed, the next apply completes the migration.\n\nYou can import a migration while its record is among the " +
-			"VM's last five. With the same `target_host` and `triggers` as before, the next apply moves nothing. Other " +
-			"values move the VM. The record has no `migration_options`, `timeouts` or `triggers`.",
+			"VM's last five. The record has no `migration_options`, `timeouts` or `triggers`. Set `target_host` and " +
+			"`triggers` as they were: with other values, the next apply moves the VM.",
 		Attributes: attributes{
 			"virtual_machine_id": schema.StringAttribute{
 				Required:            true,

@@ -20,8 +20,7 @@ import (
 var networkSchema = schema.Schema{
 	MarkdownDescription: "Manages a libvirt network on every host in `hosts`. Attributes that you don't set stay as " +
 		"they are on the hosts. A block that you set loses what you don't list in it. Exception: if you don't set " +
-		"`dhcp.hosts`, reservations stay. The provider doesn't destroy a network that a VM's definition " +
-		"uses.\n\n" +
+		"`dhcp.hosts`, reservations stay. The provider doesn't destroy a network that a VM's definition uses.\n\n" +
 		"**Moves:** in a network with `nat`, `route`, `open` or `isolated`, a VM loses its connections when it moves. A " +
 		"VM that runs moves only with `allow_network_change`. See [Networks](../guides/networks.md#choose-a-kind).\n\n" +
 		"**Changes:** reservations, DNS records, DHCP ranges, port groups and the devices of a macvtap network change " +
@@ -57,8 +56,8 @@ var networkSchema = schema.Schema{
 		"forward": forwardAttribute,
 		"bridge": schema.StringAttribute{
 			MarkdownDescription: "Bridge on the host. With the mode `bridge`, it must exist; otherwise libvirt creates it. " +
-				"Set it if VMs name this bridge in their `interfaces`: one apply can then create both. Default for new networks: " +
-				"a free name on each host.",
+				"Set it if `interfaces` of VMs name it: one apply can then create the network and the VMs. Default for new " +
+				"networks: a free name on each host.",
 			Optional: true, Computed: true,
 			Validators: []validator.String{stringvalidator.LengthBetween(1, 15)},
 		},

@@ -44,8 +44,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 	}
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Manages a libvirt secret, for storage with credentials, encrypted volumes and TPMs, or TLS. " +
-			"The secret has the same UUID on every host in `hosts`. It isn't destroyed while it is the passphrase of a VM's " +
-			"disk or TPM, and while it is, a replacement requires a new `value_wo_version`. Keep a copy of a passphrase " +
+			"The secret has the same UUID on every host in `hosts`. While a VM's disk or TPM needs it, it isn't destroyed, " +
+			"and it is replaced only if a new `value_wo_version` confirms the value. Keep a copy of a passphrase " +
 			"elsewhere: without it, an encrypted volume can't be read.\n\n" +
 			"The value is write-only (Terraform 1.11 or later), and written again only with a new `value_wo_version`. A " +
 			"plan doesn't read the value, so it doesn't show if the value was changed on a host.\n\n" +
@@ -64,8 +64,7 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			},
 			"usage_id": schema.StringAttribute{
 				MarkdownDescription: "Id that libvirt knows the secret by, unique on a host among secrets of the same " +
-					"usage: a name (`ceph`, `tls`, `vtpm`), a target (`iscsi`), or any text, such as a volume's path " +
-					"(`volume`).",
+					"usage: a name (`ceph`, `tls`, `vtpm`), a target (`iscsi`), or any text, such as a volume's path (`volume`).",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
@@ -84,13 +83,14 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 				Validators: values,
 			},
 			"value_base64_wo": schema.StringAttribute{
-				MarkdownDescription: "Value in Base64, such as a Ceph key (`ceph auth get-key`). Set exactly one of `value_wo`, " +
+				MarkdownDescription: "Value in Base64, such as a Ceph key (`ceph auth get-key`). Set either `value_wo` or " +
 					"`value_base64_wo`.",
 				Optional: true, WriteOnly: true, Sensitive: true,
 			},
 			"value_wo_version": schema.StringAttribute{
 				MarkdownDescription: "Any text, such as `1`. Change it to write a changed value to all hosts: Terraform can't " +
-					"see that change. The first one of an imported `volume` or `vtpm` secret writes nothing. **Disks and TPMs keep " +
+					"see that change. The first one after the import of a `volume` or `vtpm` secret writes nothing. **Disks and " +
+					"TPMs keep " +
 					"their passphrase:** with another value, their VMs can't start or move.",
 				Optional: true,
 			},

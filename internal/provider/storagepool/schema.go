@@ -38,7 +38,7 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 			"state.\n\n" +
 			"libvirt lists the volumes of a pool as of its last refresh. It refreshes the pool when it is started, when " +
 			"an apply creates or changes it or a volume in it, and for `virsh pool-refresh`; a plan doesn't. A file that is " +
-			"put there by hand becomes a volume then: change `refresh_triggers`.",
+			"put there by hand is a volume only then: to refresh, change `refresh_triggers`.",
 		Attributes: map[string]schema.Attribute{
 			"id":   value.StableString("Same as `name`."),
 			"name": replacedString("Name of the pool, unique on each host. A change replaces the pool."),
@@ -63,14 +63,14 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 			},
 			"build": schema.BoolAttribute{
 				MarkdownDescription: "Whether to create the storage of a new pool: a directory, filesystem, partition table, " +
-					"volume group or ZFS pool. Existing storage is never overwritten; the apply fails instead. Default: `true` for " +
-					"`dir` and `netfs`, otherwise `false`.",
+					"volume group or ZFS pool. For `dir` and `netfs`, an existing directory is used; otherwise, the apply fails " +
+					"if there is any storage. Default: `true` for `dir` and `netfs`, otherwise `false`.",
 				Optional: true,
 			},
 			"refresh_triggers": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
 				MarkdownDescription: "Any values. After a change, the apply has each host in `hosts` read the pool again, so " +
-					"that files that were put there or removed by hand are volumes or gone.",
+					"that it lists files that were put there by hand, and no longer those that were removed.",
 			},
 			"on_destroy": schema.StringAttribute{
 				MarkdownDescription: "What a destroy does with the data. `keep`: it stays. `delete` removes the volume group of " +

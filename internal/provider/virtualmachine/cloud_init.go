@@ -65,7 +65,7 @@ var cloudInitType = objectType(cloudInitAttributes)
 func cloudInitAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: "First boot with cloud-init. The guest reads a medium that is created, moved and removed with " +
-			"the VM. [What a change does](../guides/first-boot.md#changes): adding the block requires a restart.",
+			"the VM. [Changes of it](../guides/first-boot.md#changes): adding the block requires a restart.",
 		Attributes: cloudInitAttributes,
 		CustomType: cloudInitType,
 		Optional:   true,

@@ -35,7 +35,7 @@ var (
 		},
 		"auth": schema.SingleNestedAttribute{
 			MarkdownDescription: "How QEMU authenticates to the server, for `rbd` (cephx), `iscsi` (CHAP), `http`, " +
-				"`https`, `ftp` and `ftps` (user name and password). Default: as in the definition.",
+				"`https`, `ftp` and `ftps` (user name and password). If you don't set it, it stays as it is.",
 			Attributes: diskAuthAttributes,
 			CustomType: diskAuthType,
 			Optional:   true,
@@ -58,8 +58,8 @@ var (
 // Optional only. All others are left alone if they aren't declared.
 var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"file": schema.StringAttribute{
-		MarkdownDescription: "Path of an image file on the host. Over SSH, the plan fails if it is missing and the VM " +
-			"would start. The provider doesn't choose a host by its files: set `host` if only one has it.",
+		MarkdownDescription: "Path of an image file on the host. If the host is reached over SSH, the plan fails if it " +
+			"is missing and the VM would start. The provider doesn't choose a host by its files: set `host` if only one has it.",
 		Optional: true,
 	},
 	"block": schema.StringAttribute{

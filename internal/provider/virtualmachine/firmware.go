@@ -15,8 +15,9 @@ import (
 )
 
 var firmwareAttributes = mergeAttributes(blockLevels["firmware"], attributes{
-	"type": optionalString("Firmware. One of " + value.OneOf(domain.FirmwareTypes) + ". A change discards UEFI " +
-		"variables, such as boot entries, at the next start by an apply. Default for new VMs: `bios`, `efi` on aarch64, " +
+	"type": optionalString("Firmware. One of " + value.OneOf(domain.FirmwareTypes) + ". After a change, the next " +
+		"start by an apply discards UEFI " +
+		"variables, such as boot entries. Default for new VMs: `bios`, `efi` on aarch64, " +
 		"unless `kernel` or `loader` is set."),
 	"secure_boot": optionalBool("Whether only signed code is booted. `true` requires the type `efi`, and sets it if " +
 		"`type` isn't set. A change also discards the UEFI variables. Default for new VMs: `false`."),

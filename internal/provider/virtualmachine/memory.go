@@ -18,8 +18,8 @@ var memoryAttributes = mergeAttributes(blockLevels["memory"], attributes{
 		Computed:   true,
 	},
 	"max_size": schema.StringAttribute{
-		MarkdownDescription: "Up to how much memory the VM can have while it runs: the sum of `memory.size` and the " +
-			"sizes of `devices.virtio_mem` and `devices.nvdimms`. `\"0\"` removes it.",
+		MarkdownDescription: "Limit, while the VM runs, for the sum of `memory.size` and the sizes of " +
+			"`devices.virtio_mem` and `devices.nvdimms`. `\"0\"` removes it.",
 		CustomType: value.WholeKiBOrZeroType,
 		Optional:   true,
 		Computed:   true,

@@ -52,7 +52,7 @@ var ownDiskAttributes = attributes{
 	},
 	"on_destroy": schema.StringAttribute{
 		MarkdownDescription: "What happens to a disk with `pool` when the VM is destroyed, or the disk is removed from " +
-			"`disks`. One of " + value.OneOf(domain.OnDestroyModes) + ". Default: `delete`.",
+			"`disks`. Apply a change before that. One of " + value.OneOf(domain.OnDestroyModes) + ". Default: `delete`.",
 		Optional:   true,
 		Validators: []validator.String{value.Among(domain.OnDestroyModes...)},
 	},

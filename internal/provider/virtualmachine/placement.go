@@ -24,8 +24,8 @@ var (
 			Required:            true,
 		},
 		"required": schema.BoolAttribute{
-			MarkdownDescription: "Whether such a VM must never share a host with this one: if no other host fits, creating or " +
-				"moving either fails. Default: `false`, which only prefers other hosts.",
+			MarkdownDescription: "Whether such a VM must never share a host with this one: if no other host fits, neither " +
+				"is created or moved. Default: `false`, which only prefers other hosts.",
 			Optional: true,
 		},
 	}

@@ -31,16 +31,16 @@ func (r *Resource) Schema(_ context.Context, _ resource.SchemaRequest, resp *res
 }
 
 var vmSchema = schema.Schema{
-	MarkdownDescription: "Manages a VM. It is found by its UUID on any configured host, even after it was moved.\n\nAn " +
-		"attribute that you don't set has the `Default:` that its text " +
-		"names. Without one, it stays as it is on the host. To remove its value, set `0`, `\"\"`, `{}`, `[]` or `false`: " +
+	MarkdownDescription: "Manages a VM. It is found by its UUID on any configured host, even after it was " +
+		"moved.\n\nAn attribute that you don't set has its `Default:`. With `Default for new ...`, or without one, it " +
+		"stays as it is on the host. To remove its value, set `0`, `\"\"`, `{}`, `[]` or `false`: " +
 		"see [Sizes, times and names](../guides/values-and-names.md). [What a change " +
 		"does](../guides/what-a-change-does.md) lists what changes while the VM runs, at a restart, or with a new " +
 		"VM.\n\nIf you set `disks`, `interfaces` or a map in `devices`, list every device: anything not listed is removed, " +
 		"and **a disk with `pool` is deleted with its data** unless its `on_destroy` is `keep`. **`disks = {}` removes all " +
-		"disks.**\n\nWith `terraform taint` or `-replace`, the VM is destroyed before the new one is created, with the " +
-		"same name and its disks that have no `pool`. **Disks with `pool` are created again, without their data, and the " +
-		"state of the TPM is lost.** " +
+		"disks.**\n\nA replacement (`-replace`, another `arch`) destroys the VM first. The new one gets its name and " +
+		"the disks that have no `pool`, **but neither the data of disks with `pool` nor the state of the TPM, even with " +
+		"`keep`.** " +
 		"`create_before_destroy` doesn't work, because two VMs can't have one name.",
 	Attributes: mergeAttributes(definitionAttributes, policyAttributes, computedAttributes),
 }
@@ -104,8 +104,8 @@ var policyAttributes = attributes{
 	profileName:         profileAttribute(),
 	"host": schema.StringAttribute{
 		MarkdownDescription: "Host that the VM is pinned to, a key of the provider's `hosts`. A change moves the VM, live " +
-			"if it runs. Without it, the VM stays where it is, and drains may move it. Default: the provider chooses a host " +
-			"for a new VM.",
+			"if it runs. Without it, the VM stays where it is, and drains may move it. Default for new VMs: the provider " +
+			"chooses a host.",
 		Optional: true,
 	},
 	"placement": schema.SingleNestedAttribute{
@@ -131,7 +131,8 @@ var policyAttributes = attributes{
 	},
 	"wait_for": schema.SingleNestedAttribute{
 		MarkdownDescription: "What a running VM needs to count as ready. Applies wait for it. If a new VM isn't ready in " +
-			"time, the apply warns and keeps it with `ready = false`; the next apply waits again, and then fails.",
+			"time, the apply warns and keeps it with `ready = false`; the next apply waits again, and fails if it still " +
+			"isn't ready.",
 		Attributes: waitAttributes,
 		CustomType: waitType,
 		Optional:   true,
@@ -196,7 +197,7 @@ var computedAttributes = attributes{
 	},
 	"autostart": schema.BoolAttribute{
 		MarkdownDescription: "Whether the host starts the VM when it boots. An apply switches it on for the `run_strategy` " +
-			"`Always`, off for `Halted`. After a drain has stopped the VM, it is off until the maintenance ends.",
+			"`Always`, off for `Halted`. After a drain has stopped the VM, autostart is off until the maintenance ends.",
 		Computed: true,
 	},
 }
@@ -228,7 +229,7 @@ func computedString(description string) schema.StringAttribute {
 func timeoutsAttribute() schema.Attribute {
 	return value.Timeouts(context.Background(), timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,
-		CreateDescription: "For creating. A value that you set replaces the whole default. Default: `10m`, in addition " +
+		CreateDescription: "For creating. Nothing is added to a value that you set. Default: `10m`, in addition " +
 			"to `wait_for.timeout`.",
 		ReadDescription: "For reading. Default: `2m`.",
 		UpdateDescription: "For updating, including moves. Default: `10m`, in addition to `wait_for.timeout`, " +

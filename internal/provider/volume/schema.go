@@ -54,8 +54,9 @@ type encryptionModel struct {
 
 const volumeDescription = "Manages a storage volume that outlives VMs. **Destroying or replacing the resource " +
 	"deletes the volume with its data.**\n\n**Changes:** A larger `size` grows the volume, even while a VM runs; a " +
-	"smaller one fails the plan. So do another `host` and other `permissions` than the file has. A change of any other " +
-	"attribute deletes the data and creates a new volume. The plan lists what uses it, except with " +
+	"smaller one fails the plan. So do another `host` and other `permissions` than the file has. Other changes, " +
+	"except of `timeouts` and `encryption.secret`, **replace the volume without its data**. The plan lists what uses " +
+	"it, except with " +
 	"`-replace`. A volume that a VM's definition uses or that another volume is based on is never deleted: the apply " +
 	"fails.\n\n**Import:** After an import, the first value of `image`, `clone`, `copy_of`, " +
 	"`preallocation`, `permissions` or `encryption` describes the volume: nothing is created. If the volume isn't " +
@@ -105,7 +106,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				},
 			},
 			"copy_of": originAttribute("Id of the `virtfleet_volume` on the same host to copy. While a VM that can "+
-				"write to it runs, the apply fails. If libvirt takes a raw disk's data for an image, the copy needs `format = "+
+				"write to it runs, the apply fails. If libvirt mistakes a raw disk's data for another format, the copy needs " +
+				"`format = "+
 				"\"raw\"`.", path.MatchRoot("image")),
 			"preallocation": schema.StringAttribute{
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
