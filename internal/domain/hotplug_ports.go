@@ -32,7 +32,8 @@ var hotplugGroup = Group{
 			return ""
 		},
 		Write: writeHotplugPorts,
-		Doc: "Number of free PCI Express ports for devices that are added while the VM runs. Each added device takes one.",
+		Doc: "Number of free PCI Express ports for devices that are added while the VM runs. " +
+			"Each added device takes one.",
 		DefaultDoc: usualPorts + " for the machine types `q35` and `virt`",
 	}},
 }

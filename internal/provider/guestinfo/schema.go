@@ -78,7 +78,7 @@ func ownAttributes() map[string]schema.Attribute {
 			Computed: true, ElementType: types.StringType,
 			MarkdownDescription: "Why values are null, by attribute, or `" + string(guest.GroupAgent) + "`, `" +
 				string(guest.GroupCounters) + "`, `" + string(guest.GroupFSFreeze) + "`, `" + string(guest.GroupProbe) +
-				"`, `" + string(guest.DiskBus) + "`. So that programs can tell, each begins with one of " + reasonsText() + ".",
+				"`, `" + string(guest.DiskBus) + "`. Each begins with " + reasonsText() + ".",
 		},
 	}
 }

@@ -35,7 +35,7 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"cancelled or is killed, see [When a drain stops](../guides/when-a-drain-stops.md).",
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("Id of this maintenance, recorded on the host. While the maintenance lasts, no other " +
-			"resource for the host ends it or restores what it moved."),
+				"resource for the host ends it or restores what it moved."),
 			"host": schema.StringAttribute{
 				MarkdownDescription: "Name of the host in the provider's `hosts`. Another host replaces the maintenance. If " +
 					"its key there changes, change it here too, while the host answers: its maintenance is found by `id`.",

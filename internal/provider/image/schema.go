@@ -65,8 +65,8 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 		MarkdownDescription: imageDescription,
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("`<pool>/<volume>`. It changes with the content, `name` and `pool`. Then, unless " +
-			"their `lifecycle` has `ignore_changes`, plans of VMs with a disk from the image fail, and volumes from it " +
-			"**are replaced, without their data**."),
+				"their `lifecycle` has `ignore_changes`, plans of VMs with a disk from the image fail, and volumes from it " +
+				"**are replaced, without their data**."),
 			"name": schema.StringAttribute{
 				MarkdownDescription: "Name of the image. Each copy is a volume named `<name>-<first 12 digits of its " +
 					"SHA-256>`. Images in one pool need different names. A change replaces the image, and **can delete volumes**: " +

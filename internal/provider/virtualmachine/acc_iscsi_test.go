@@ -16,7 +16,7 @@ import (
 )
 
 // TestAccVirtualMachine_iscsi: QEMU and the storage pool authenticate to an iSCSI target with a secret of the host. If
-// its value is wrong, neither leaves anything that is in the way of the next apply. A VM moves to where the secret is,
+// its value is wrong, neither leaves anything that blocks the next apply. A VM moves to where the secret is,
 // and nowhere else, while its guest keeps what it has written to the disk.
 func TestAccVirtualMachine_iscsi(t *testing.T) {
 	t.Parallel()

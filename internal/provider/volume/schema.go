@@ -54,13 +54,13 @@ type encryptionModel struct {
 
 const volumeDescription = "Manages a storage volume that outlives VMs. **Destroying or replacing the resource " +
 	"deletes the volume with its data.**\n\n**Changes:** A larger `size` grows the volume, even while a VM runs; a " +
-	"smaller one fails the plan. So do another `host` and other `permissions` than the file has. Other changes, " +
-	"except of `timeouts` and `encryption.secret`, **replace the volume without its data**. The plan lists what uses " +
+	"smaller one fails the plan. So do another `host` and other `permissions` than the file has. Others, except of " +
+	"`timeouts` and `encryption.secret`, **replace it without its data**. The plan lists what uses " +
 	"it, except with " +
 	"`-replace`. A volume that a VM's definition uses or that another volume is based on is never deleted: the apply " +
 	"fails.\n\n**Import:** After an import, the first value of `image`, `clone`, `copy_of`, " +
-	"`preallocation`, `permissions` or `encryption` describes the volume: nothing is created. If the volume isn't " +
-	"like that, the plan fails.\n\nThe provider finds the volume by pool and name, on its last host first, then on the " +
+	"`preallocation`, `permissions` or `encryption` describes the volume: nothing is created. If it isn't so, the " +
+	"plan fails.\n\nThe provider finds the volume by pool and name, on its last host first, then on the " +
 	"others: see [A volume that isn't found](../guides/existing-disks.md#a-volume-that-isnt-found). If its " +
 	"host doesn't answer or its pool isn't active, the volume stays in the state."
 
@@ -106,7 +106,7 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				},
 			},
 			"copy_of": originAttribute("Id of the `virtfleet_volume` on the same host to copy. While a VM that can "+
-				"write to it runs, the apply fails. If libvirt mistakes a raw disk's data for another format, the copy needs " +
+				"write to it runs, the apply fails. If libvirt mistakes a raw disk's data for another format, the copy needs "+
 				"`format = "+
 				"\"raw\"`.", path.MatchRoot("image")),
 			"preallocation": schema.StringAttribute{
