@@ -154,7 +154,8 @@ func remedyFor(attribute string) string {
 			"\"virsh pool-refresh\" finds it."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".pool"):
 		return "Correct the name, create the storage pool on the host, make room in it, or use another one. If a " +
-			"virtfleet_storage_pool creates it, refer to the name of that. " +
+			"virtfleet_storage_pool creates it, refer to the name of that. If the room was made without libvirt, " +
+			"\"virsh pool-refresh\" finds it. " +
 			"storage_overprovisioning_factor of the host limits what its volumes may grow to."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".image"):
 		return "Correct the id, or have the virtfleet_image on the host, before the VM. If you " +
