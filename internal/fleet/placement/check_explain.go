@@ -68,8 +68,8 @@ func NameTaken(vm *inventory.VM) inventory.Problem {
 				"interrupted while it created it.", vm.Name, vm.Host, vm.UUID),
 			Existing: vm.UUID,
 			Remedy: fmt.Sprintf("If its run was interrupted, repeat it with what it declared, which completes the VM. Before "+
-				"you declare the VM otherwise, make sure that it is off, and run %s. Otherwise choose another name.",
-				vm.UndefineCommand()),
+				"you declare the VM otherwise, make sure that it is off, and run %s. %sOtherwise choose another name.",
+				vm.UndefineCommand(), vm.VolumesLeft()),
 		}
 	}
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -31,12 +32,16 @@ func ofVolume(l *lab.Lab, host, pool, volume string, is func(content []byte) boo
 func TestAccVirtualMachine_killedCreate(t *testing.T) {
 	t.Parallel()
 	const userData = "#cloud-config\npassword: killed\n"
+	diskMade := func(l *lab.Lab, name string) bool {
+		return ofVolume(l, "kvm1", name, name+"-root", func(b []byte) bool { return bytes.HasPrefix(b, []byte("QFI\xfb")) })
+	}
 	for moment, m := range map[string]struct {
 		// so tells that it is time: nothing that the host answers from then on reaches the provider.
 		so func(l *lab.Lab, name string) bool
-		// has are the VM's volumes then. kept says that the next apply must not create them again.
-		has  []string
-		kept bool
+		// has are the VM's volumes then. kept says that the next apply must not create them again, and otherwise that the
+		// user declares the VM in another way, and removes what the error names.
+		has             []string
+		kept, otherwise bool
 		// state is what the VM may be then.
 		state string
 	}{
@@ -48,12 +53,8 @@ func TestAccVirtualMachine_killedCreate(t *testing.T) {
 			},
 			has: []string{"cloud-init"}, state: "shut off",
 		},
-		"disk made": {
-			so: func(l *lab.Lab, name string) bool {
-				return ofVolume(l, "kvm1", name, name+"-root", func(b []byte) bool { return bytes.HasPrefix(b, []byte("QFI\xfb")) })
-			},
-			has: []string{"cloud-init", "root"}, state: "shut off",
-		},
+		"disk made":          {so: diskMade, has: []string{"cloud-init", "root"}, state: "shut off"},
+		"declared otherwise": {so: diskMade, has: []string{"cloud-init", "root"}, otherwise: true, state: "shut off"},
 		"disks recorded": {
 			so: func(l *lab.Lab, name string) bool {
 				definition, _ := os.ReadFile(l.Host("kvm1").Path("/etc/libvirt/qemu/" + name + ".xml"))
@@ -141,9 +142,21 @@ resource "virtfleet_image" "base" {
 				t.Errorf("the plan made\n%s\nof\n%s", now, files)
 			}
 
+			size := "48 MiB"
+			if m.otherwise {
+				size = "40 MiB"
+				tf.Config(t, storage(direct)+strings.Replace(vm, "48Mi", "40Mi", 1))
+				out := tf.Fail(t, "plan")
+				expect(t, out, "Error: Name already taken", "was interrupted while it created it")
+				for _, command := range regexp.MustCompile(`"virsh ([^"]+)"`).FindAllStringSubmatch(out, -1) {
+					l.Virsh(t, "kvm1", strings.Fields(command[1])...)
+				}
+				has("removed by hand")
+			}
+
 			tf.Run(t, "apply")
 			state, tainted := tf.State(t, address)
-			if state["id"] != begun || tainted || state["status"] != "Running" {
+			if (state["id"] == begun) == m.otherwise || tainted || state["status"] != "Running" {
 				t.Errorf("VM %v, tainted %v, %v; begun was %s", state["id"], tainted, state["status"], begun)
 			}
 			if err := onHosts(t, l, name, "running", "")(nil); err != nil {
@@ -158,12 +171,12 @@ resource "virtfleet_image" "base" {
 			if i < 0 {
 				t.Fatalf("the VM has %q", root)
 			}
-			if err := contains(l.Run(t, "kvm1", "qemu-img", "info", "-U", root[i]), "virtual size: 48 MiB",
+			if err := contains(l.Run(t, "kvm1", "qemu-img", "info", "-U", root[i]), "virtual size: "+size,
 				"backing file: /var/lib/libvirt/"+name+"/base-"); err != nil {
 				t.Error(err)
 			}
 			medium, _, err := seedIn(t, l, "kvm1", name)
-			if err != nil || medium["user-data"] != userData || !strings.Contains(medium["meta-data"], begun) {
+			if err != nil || medium["user-data"] != userData || !strings.Contains(medium["meta-data"], fmt.Sprint(state["id"])) {
 				t.Errorf("the medium has %q, %v", medium, err)
 			}
 			if mark := l.Virsh(t, "kvm1", "metadata", name, "urn:virtfleet:1", "--config"); strings.Contains(mark, "creating") {
