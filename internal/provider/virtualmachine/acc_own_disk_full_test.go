@@ -29,8 +29,8 @@ func compressedImage(t *testing.T) string {
 }
 
 // TestAccVirtualMachine_ownDiskPoolFull: the pool of a disk becomes full between the plan and the apply. The error
-// names the disk, the pool, the host and what to do. Nothing of the disk is left, and the next apply converges once there is
-// room: when the VM is created, and when the disk is added to the running VM.
+// names the disk, the pool, the host and what to do. Nothing of the disk is left, and the next apply converges once
+// there is room: when the VM is created, and when the disk is added to the running VM.
 func TestAccVirtualMachine_ownDiskPoolFull(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -43,7 +43,7 @@ func TestAccVirtualMachine_ownDiskPoolFull(t *testing.T) {
 		needs string
 	}{
 		"thick": {`size = "24Mi", format = "raw", preallocation = "full"`, fmt.Sprint(content, " are needed")},
-		// QEMU writes its tables before it allocates the rest.
+		// QEMU has made the file when it finds that there is no room for all of it.
 		"thick, qcow2": {`size = "24Mi", preallocation = "full"`, fmt.Sprint(content, " are needed")},
 		// libvirt doesn't know what a copy will occupy, and finds the pool full in the middle of it.
 		"copy":        {`image = virtfleet_image.base.id, clone = "full"`, "more than"},
@@ -135,9 +135,20 @@ resource "virtfleet_image" "base" {
 					t.Errorf("%q: the VM has the disk:\n%s", form, xml)
 				}
 			}
+			// The user may also give up the disk: nothing is planned that needs room, and nothing stays of it.
+			config("root")
+			tf.Run(t, "apply")
+			has("base", "filler", name+"-root")
+			noChanges(t, tf)
+
+			config("root", "more")
 			free()
 			tf.Run(t, "apply")
 			has("base", name+"-more", name+"-root")
+			mark := l.Virsh(t, host.Name, "metadata", name, "urn:virtfleet:1", "--config")
+			if strings.Contains(mark, "creating") {
+				t.Errorf("something is still marked as being created: %s", mark)
+			}
 			if err := look(t, l, host.Name, name, "ua-disk-more")(nil); err != nil {
 				t.Error(err)
 			}
