@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -435,7 +436,10 @@ func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 	kept, gone := vm.Metadata.OwnDisks["disk0"].Path, vm.Metadata.OwnDisks["disk1"].Path
 	l.Run(t, "kvm1", "mv", gone, gone+".away")
 
-	if vm, err := f.Create(t.Context(), d); err == nil || vm != nil || !strings.Contains(err.Error(), "kept") {
+	remove := "virsh vol-delete --pool " + pool + " " + path.Base(kept) // Without the definition, nothing else would.
+
+	if vm, err := f.Create(t.Context(), d); err == nil || vm != nil || !strings.Contains(err.Error(), "kept") ||
+		!strings.Contains(err.Error(), remove) {
 		t.Errorf("completing it without a disk: %+v, %v", vm, err)
 	}
 
@@ -474,7 +478,8 @@ func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 
 	if vm, err := f.Create(t.Context(), d); vm != nil || !errors.Is(err, inventory.ErrExists) ||
 		errors.Is(err, inventory.ErrBusy) || !strings.Contains(err.Error(), kept) ||
-		strings.Contains(err.Error(), "completes it") || !strings.Contains(errRemedy(err), "--managed-save "+id) {
+		strings.Contains(err.Error(), "completes it") || !strings.Contains(errRemedy(err), "--managed-save "+id) ||
+		!strings.Contains(errRemedy(err), remove) {
 		t.Errorf("completing it when its guest has written to a disk that may be incomplete: %+v, %v, %s", vm, err,
 			errRemedy(err))
 	}

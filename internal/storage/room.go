@@ -204,8 +204,11 @@ func explainFull(ctx context.Context, h *libvirt.Host, pool string, need uint64,
 		return errors.Join(err, readErr)
 	}
 	needed := ""
-	if need > 0 {
+	switch {
+	case need > p.AvailableBytes:
 		needed = fmt.Sprintf(", and %d are needed", need)
+	case need > 0: // A copy may occupy more than its source, which can be compressed.
+		needed = fmt.Sprintf(", and more than %d were needed", need)
 	}
 	return fmt.Errorf("%w: storage pool %q on host %q became full meanwhile. It has %d bytes left now%s: %w", ErrNoSpace,
 		pool, h.Name(), p.AvailableBytes, needed, err)

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +15,25 @@ import (
 // other hosts, where a volume of that name may belong to another VM.
 func (vm *VM) OwnsHere(o domain.OwnDisk) bool {
 	return o.HostUUID != "" && o.HostUUID == vm.HostUUID || vm.HasFile(o.Path)
+}
+
+// VolumesLeft returns a sentence about the volumes that were created for the VM and stay when a user undefines it, with
+// the commands that remove them; "" if there are none. It ends with a space.
+func (vm *VM) VolumesLeft() string {
+	var commands []string
+
+	for _, key := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
+		if o := vm.Metadata.OwnDisks[key]; vm.OwnsHere(o) {
+			commands = append(commands, fmt.Sprintf("\"virsh vol-delete --pool %s %s\"", o.Pool, o.Volume))
+		}
+	}
+
+	if len(commands) == 0 {
+		return ""
+	}
+
+	return "That keeps the volumes that were created for it. Remove those whose data you don't need, as far as they are " +
+		"there, with " + strings.Join(commands, ", ") + ". "
 }
 
 // HasFile reports whether the file is a disk or first-boot medium of the VM, now or at its next start.

@@ -347,8 +347,9 @@ func (c *diskCreator) verifyUnseen(ctx context.Context, key string, o domain.Own
 		VM: vm.Name, Host: c.host.Name, Kind: errSeenDisk,
 		Detail: fmt.Sprintf("the run that was to create its disks was interrupted, and it was started since, so that its "+
 			"guest may have written to %s; nothing was removed", o.Path),
-		Remedy: fmt.Sprintf("Copy from its disks what you need. To have the VM created again, run %s.", vm.UndefineCommand()),
-		Next:   inventory.Retry,
+		Remedy: strings.TrimSpace(fmt.Sprintf("Copy from its disks what you need. To have the VM created again, run %s. %s",
+			vm.UndefineCommand(), vm.VolumesLeft())),
+		Next: inventory.Retry,
 	}
 }
 

@@ -234,7 +234,7 @@ func kept(vm *inventory.VM, why string, cause error) error {
 	text := "its definition and its disks are kept, because " + why
 	if !errors.Is(cause, errSeenDisk) { // Then it can't be completed.
 		text += "; if it is created again as it was declared, that completes it; before you declare it otherwise, run " +
-			vm.UndefineCommand()
+			vm.UndefineCommand() + strings.TrimSuffix(". "+vm.VolumesLeft(), ". ")
 	}
 
 	if e, ok := errors.AsType[*inventory.Error](cause); ok && e.Detail != "" {

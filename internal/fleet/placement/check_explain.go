@@ -68,8 +68,8 @@ func NameTaken(vm *inventory.VM) inventory.Problem {
 				"interrupted while it created it.", vm.Name, vm.Host, vm.UUID),
 			Existing: vm.UUID,
 			Remedy: fmt.Sprintf("If its run was interrupted, repeat it with what it declared, which completes the VM. Before "+
-				"you declare the VM otherwise, make sure that it is off, and run %s. Otherwise choose another name.",
-				vm.UndefineCommand()),
+				"you declare the VM otherwise, make sure that it is off, and run %s. %sOtherwise choose another name.",
+				vm.UndefineCommand(), vm.VolumesLeft()),
 		}
 	}
 
@@ -154,7 +154,8 @@ func remedyFor(attribute string) string {
 			"\"virsh pool-refresh\" finds it."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".pool"):
 		return "Correct the name, create the storage pool on the host, make room in it, or use another one. If a " +
-			"virtfleet_storage_pool creates it, refer to the name of that. " +
+			"virtfleet_storage_pool creates it, refer to the name of that. If the room was made without libvirt, " +
+			"\"virsh pool-refresh\" finds it. " +
 			"storage_overprovisioning_factor of the host limits what its volumes may grow to."
 	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".image"):
 		return "Correct the id, or have the virtfleet_image on the host, before the VM. If you " +

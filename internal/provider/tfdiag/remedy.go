@@ -81,7 +81,8 @@ var remedies = []kindRemedy{
 	{libvirt.ErrNoDriver, "Install libvirt's driver for it on the host, and check that the driver's daemon runs, if it " +
 		"has one of its own: \"systemctl status 'virt*d.socket'\"."},
 	{libvirt.ErrUnsupported, "The host's libvirt or QEMU can't do this: use another host or newer versions."},
-	{storage.ErrNoSpace, "Free space in the storage pool, or use another pool. Then apply again."},
+	{storage.ErrNoSpace, "Free space in the storage pool, or use another pool. If you free it without libvirt, run " +
+		"\"virsh pool-refresh\" for the pool on the host: until then libvirt doesn't know of it. Then apply again."},
 	{storage.ErrOvercommitted, "Use a smaller size or another storage pool, remove volumes, or raise the host's " +
 		"storage_overprovisioning_factor."},
 	{storage.ErrInUse, "The volume was kept. Apply again once nothing uses it."},
