@@ -173,7 +173,8 @@ busybox udhcpc -f -q -n -t 20 -T 1 -O hostname -i dhcp-client -s /run/dhcp-clien
 	// offers is the address that a DHCP client of IPv6 with the DUID is offered.
 	offers := func(want string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
-			if got := l.Run(t, "kvm1", "sh", "-ec", offer6, "sh", "vn"+name[len(name)-6:], duid); strings.TrimSpace(got) != want {
+			got := l.Run(t, "kvm1", "sh", "-ec", offer6, "sh", "vn"+name[len(name)-6:], duid)
+			if strings.TrimSpace(got) != want {
 				return fmt.Errorf("want %s; the client of IPv6 is offered %s", want, got)
 			}
 			return nil
