@@ -51,15 +51,15 @@ resource "virtfleet_network" "this" {
 			t.Errorf("the plan should be empty: %s", out)
 		}
 	}
+	var said string
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("what the server said last: %s", said)
+		}
+	})
 	// answers says what the server of the network says about a name. It reads its hosts again a moment after it is told.
 	answers := func(kind, of, want string) {
 		t.Helper()
-		var said string
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Logf("%s of %s: %s", kind, of, said)
-			}
-		})
 		lab.Await(t, fmt.Sprintf("%s of %s: %s", kind, of, want), func() bool {
 			said = l.Run(t, "kvm1", "sh", "-c", "busybox nslookup -type="+kind+" "+of+" 10.218.1.1 2>&1 || true")
 			return strings.Contains(strings.Join(strings.Fields(said), " "), want)

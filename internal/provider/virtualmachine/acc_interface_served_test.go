@@ -81,7 +81,11 @@ resource "virtfleet_network_dhcp_host" "this" {
 	apply(`{ ip = "10.219.1.1", names = ["gw.served.test"] }, { ip = "10.219.1.9", names = ["db.served.test"] }`)
 	noChanges(t, tf)
 	says("until " + asked + " | grep -q 10.219.1.9; do :; done") // The server reads it a moment after it is told.
-	says("ping -c 1 -W 5 10.219.1.1 && ping6 -c 1 -W 5 fd00:219:1::1 && echo reached")
+	for _, ping := range []string{"ping -c 1 -W 5 10.219.1.1", "ping6 -c 1 -W 5 fd00:219:1::1"} {
+		if got := says(ping + " >/dev/null && echo reached"); got != "reached" {
+			t.Errorf("the guest isn't answered: %s", ping)
+		}
+	}
 	if err := process.same(t)(nil); err != nil {
 		t.Error(err)
 	}
