@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -192,8 +193,53 @@ func (m *modes) active(t *testing.T) resource.TestCheckFunc {
 	}
 }
 
+// crossing connects a client to each of three bridges: those of the routed, the open and the isolated network. It fails
+// unless the first two reach each other, and the third reaches its host and nobody else. A port of a bridge takes some
+// seconds before it passes anything on.
+const crossing = `
+routed=$1 open=$2 isolated=$3
+trap "ip netns del vf-routed; ip netns del vf-open; ip netns del vf-isolated" EXIT
+client() {
+	ip netns add vf-$1
+	ip link add vf-$1 type veth peer name client netns vf-$1
+	ip link set vf-$1 master $2 up
+	ip -n vf-$1 link set client up
+	ip -n vf-$1 addr add $3.5/24 dev client
+	ip -n vf-$1 route add default via $3.1
+}
+reaches() {
+	for try in $(seq $3); do
+		ip netns exec vf-$1 busybox ping -c 1 -W 1 $2 >/dev/null && return
+	done
+	return 1
+}
+client routed $routed 10.214.1
+client open $open 10.214.2
+client isolated $isolated 10.214.3
+reaches routed 10.214.2.5 30 || echo "routed: nobody outside is reached"
+reaches open 10.214.1.5 30 || echo "routed: nobody outside reaches it"
+reaches isolated 10.214.3.1 30 || echo "isolated: its host isn't reached"
+reaches isolated 10.214.2.5 1 && echo "isolated: somebody outside is reached"
+reaches open 10.214.3.5 1 && echo "isolated: somebody outside reaches it"
+exit 0
+`
+
+// crosses checks which networks pass packets on.
+func (m *modes) crosses(t *testing.T) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		_, isolated, _ := strings.Cut(m.l.Virsh(t, "kvm1", "net-info", m.name+"-isolated"), "Bridge:")
+		wrong := m.l.Run(t, "kvm1", "sh", "-ec", crossing, "sh", m.routed, m.open, strings.TrimSpace(isolated))
+		if wrong != "" {
+			return errors.New(wrong)
+		}
+		return nil
+	}
+}
+
 // TestAccNetwork_modes: networks of every mode that needs no hardware are active, and the host has what is declared of
-// them: addresses, routes, MTU, and what its DNS and DHCP server was told. Ranges, reservations, records, port groups
+// them: addresses, routes, MTU, and what its DNS and DHCP server was told. Routed and open networks pass packets on, an
+// isolated one doesn't. Ranges, reservations, records, port groups
 // and devices change while the network is active; hosts come and go; autostart is repaired. A plan refuses
 // a subnet that the host has on a device of its own.
 func TestAccNetwork_modes(t *testing.T) {
@@ -217,6 +263,7 @@ func TestAccNetwork_modes(t *testing.T) {
 		Config:    m.config("10.214.1.199", "42", `"eth0"`, `"kvm1"`),
 		Check: resource.ComposeTestCheckFunc(
 			m.active(t),
+			m.crosses(t),
 			m.has(t, []string{"10.215.0.0/16 via 10.214.1.2 dev " + m.routed, "metric 7"}, "ip", "route"),
 			m.has(t, []string{"10.214.1.1/24", "fd00:214:1::1/64"}, "ip", "-o", "address", "show", m.routed),
 			m.has(t, []string{"fd00:215::/48 via fd00:214:1::2 dev " + m.routed}, "ip", "-6", "route"),

@@ -70,6 +70,38 @@ resource "virtfleet_network" "this" {
 	})
 }
 
+// offer6 connects a client to a bridge and prints the address that it is offered for a DUID. Busybox has no client of
+// DHCPv6. The client has a network namespace of its own: to the host, an address of the host isn't on the network.
+const offer6 = `
+bridge=$1 duid=$2
+ip netns add dhcp6
+trap "ip netns del dhcp6" EXIT
+ip link add dhcp6-peer type veth peer name dhcp6-client netns dhcp6
+ip link set dhcp6-peer master $bridge up
+ip -n dhcp6 link set dhcp6-client up
+ip -n dhcp6 addr add fe80::546/64 dev dhcp6-client nodad
+ip netns exec dhcp6 perl -MSocket=:all -e '
+	sub option { pack "nn/a", @_ }
+	sub find { # the first option of this kind
+		my ($kind, $rest) = @_;
+		while (length $rest) { (my $of, my $value, $rest) = unpack "n n/a a*", $rest; return $value if $of == $kind }
+	}
+	socket my $s, AF_INET6, SOCK_DGRAM, 0 or die $!;
+	bind $s, pack_sockaddr_in6 546, inet_pton(AF_INET6, "fe80::546"), $ARGV[0] or die $!;
+	my $servers = pack_sockaddr_in6 547, inet_pton(AF_INET6, "ff02::1:2"), $ARGV[0];
+	my $duid = pack "H*", $ARGV[1] =~ s/://gr;
+	my $solicit = pack("CC3", 1, 1, 2, 3) . option(1, $duid) . option(3, pack "N3", 1, 0, 0) . option(8, pack "n", 0);
+	for (1 .. 20) {
+		send $s, $solicit, 0, $servers or die $!;
+		vec(my $ready, fileno $s, 1) = 1;
+		select $ready, undef, undef, 1 or next;
+		recv $s, my $advertise, 9000, 0;
+		my $address = find 5, substr find(3, substr $advertise, 4), 12;
+		print inet_ntop AF_INET6, substr $address, 0, 16;
+		exit;
+	}
+' $(ip netns exec dhcp6 cat /sys/class/net/dhcp6-client/ifindex) $duid`
+
 // TestAccNetworkDHCPHost is the life of two reservations, with IPv4 and with IPv6, together with one that was made by
 // hand. They are added on a host that their network gains, and again where it is created again, by the same apply. A
 // client with the MAC address gets the reserved address and name.
@@ -138,6 +170,16 @@ busybox udhcpc -f -q -n -t 20 -T 1 -O hostname -i dhcp-client -s /run/dhcp-clien
 			return nil
 		}
 	}
+	// offers is the address that a DHCP client of IPv6 with the DUID is offered.
+	offers := func(want string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			got := l.Run(t, "kvm1", "sh", "-ec", offer6, "sh", "vn"+name[len(name)-6:], duid)
+			if strings.TrimSpace(got) != want {
+				return fmt.Errorf("want %s; the client of IPv6 is offered %s", want, got)
+			}
+			return nil
+		}
+	}
 	// updates expects updates of both reservations.
 	updates := func(network plancheck.ResourceActionType) resource.ConfigPlanChecks {
 		return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
@@ -166,7 +208,7 @@ busybox udhcpc -f -q -n -t 20 -T 1 -O hostname -i dhcp-client -s /run/dhcp-clien
 		Steps: []resource.TestStep{
 			{
 				Config: config(`["kvm1"]`, "50", "web"),
-				Check:  gets("10.213.8.50 web"),
+				Check:  resource.ComposeTestCheckFunc(gets("10.213.8.50 web"), offers("fd00:213:8::50")),
 			},
 			{ // The network's second host has them, too.
 				Config: config("null", "50", "web"), ConfigPlanChecks: updates(plancheck.ResourceActionUpdate),
@@ -192,7 +234,8 @@ busybox udhcpc -f -q -n -t 20 -T 1 -O hostname -i dhcp-client -s /run/dhcp-clien
 				Config: config("null", "51", "www"), ConfigPlanChecks: updates(plancheck.ResourceActionNoop),
 				Check: resource.ComposeTestCheckFunc(
 					defined(both, "name='www' ip='10.213.8.51'", "10.213.8.50"),
-					defined(both, ofSix("fd00:213:8::51"), "fd00:213:8::50"), gets("10.213.8.51 www")),
+					defined(both, ofSix("fd00:213:8::51"), "fd00:213:8::50"), gets("10.213.8.51 www"),
+					offers("fd00:213:8::51")),
 			},
 			{ // libvirt refuses a name that another reservation has. The host then keeps both.
 				Config:      config("null", "51", "spare"),

@@ -19,6 +19,7 @@ const (
 	vswitch, taggedPort, taggedAddress = "vf-ovs0", "vf-tag42", "198.51.100.1"
 
 	lanMAC, switchMAC, groupMAC = "52:54:00:ad:00:01", "52:54:00:ad:00:02", "52:54:00:ad:00:03"
+	wholeMAC                    = "52:54:00:ad:00:04"
 )
 
 // connected is a guest with an interface on each of the bridges, and one that shares a device of the host.
@@ -63,6 +64,14 @@ resource "virtfleet_network" "switch" {
     eng = { vlan = { tags = [46, 47], trunk = true } }
   }
 }
+resource "virtfleet_network" "whole" {
+  name         = "%[1]s-whole"
+  hosts        = [%[2]q]
+  forward      = { mode = "bridge" }
+  bridge       = %[3]q
+  virtual_port = { type = "openvswitch" }
+  vlan         = { tags = [48] }
+}
 `, name, interfaceHost, vswitch),
 	}
 }
@@ -79,7 +88,8 @@ resource "virtfleet_network_filter" "address" {
 }
 
 // interfaces are those of the guest: how the port of the plain bridge is, which address it may use, whether the shared
-// device has a link, and which VLAN and limit in KiB/s a port of the switch has. The other has those of a port group.
+// device has a link, and which VLAN and limit in KiB/s a port of the switch has. Another port
+// has those of a port group, and one has the VLAN of its network.
 func (c *connected) interfaces(lan, address, tap, vlan string, limit int) hcl {
 	return hcl{"interfaces": fmt.Sprintf(`{
     lan = {
@@ -94,7 +104,8 @@ func (c *connected) interfaces(lan, address, tap, vlan string, limit int) hcl {
       bandwidth    = { inbound = { average = %[8]d, peak = %[9]d, burst = 512 }, outbound = { average = %[8]d } }
     }
     group = { network = virtfleet_network.switch.name, mac = %[10]q, port_group = "ops" }
-  }`, plainBridge, lanMAC, lan, address, tap, switchMAC, vlan, limit, 2*limit, groupMAC)}
+    whole = { network = virtfleet_network.whole.name, mac = %[11]q }
+  }`, plainBridge, lanMAC, lan, address, tap, switchMAC, vlan, limit, 2*limit, groupMAC, wholeMAC)}
 }
 
 func (c *connected) write(t *testing.T, change hcl) {
@@ -258,7 +269,7 @@ func TestAccInterface_running(t *testing.T) {
 	c.reaches(t, "198.51.100.2", taggedAddress)
 	c.limitedByItself(t, 1000)
 	c.limited(t, groupMAC, 3000)
-	c.tagged(t, map[string]string{switchMAC: "42", groupMAC: "45"})
+	c.tagged(t, map[string]string{switchMAC: "42", groupMAC: "45", wholeMAC: "48"})
 
 	// What a running guest's ports can be told is changed while its clock runs; its MTU and its queues aren't.
 	before := c.uptime(t)
@@ -273,11 +284,11 @@ func TestAccInterface_running(t *testing.T) {
 	c.misses(t, "192.0.2.2", plainAddress)
 	c.misses(t, "198.51.100.2", taggedAddress)
 	c.limitedByItself(t, 2000)
-	c.tagged(t, map[string]string{switchMAC: "43", groupMAC: "45"})
+	c.tagged(t, map[string]string{switchMAC: "43", groupMAC: "45", wholeMAC: "48"})
 	c.apply(t, c.interfaces("isolated = false", "192.0.2.3", `link_up = false`, "43, 44", 2000).with(hcl{
 		"devices": `{ watchdog = { action = "none" } }`,
 	}))
-	c.tagged(t, map[string]string{switchMAC: "[43,44]", groupMAC: "45"})
+	c.tagged(t, map[string]string{switchMAC: "[43,44]", groupMAC: "45", wholeMAC: "48"})
 	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "1400", "1300", 1)},
 		"Change needs a restart", "interfaces.lan.mtu: The guest's network card is made with it")
 	c.refused(t, hcl{"interfaces": strings.Replace(c.config["interfaces"], "tso4", "gso", 1)},
