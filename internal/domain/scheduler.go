@@ -92,8 +92,8 @@ func threadScheduler(name, tag, key, threads, first string) Attribute {
 			}
 			return ""
 		},
-		Doc: "Scheduler of the host for " + threads + ": `{ " + first + " = { type = \"fifo\", priority = 1 } }`. If you set the map, " +
-			"list every thread that has one. `{}` removes them.",
+		Doc: "Scheduler of the host for " + threads + ": `{ " + first + " = { type = \"fifo\", priority = 1 } }`. If you " +
+			"set the map, list every thread that has one. `{}` removes them.",
 	}
 }
 
