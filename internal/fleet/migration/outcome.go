@@ -219,8 +219,12 @@ func (r *run) recordSuccess(ctx context.Context, failure error) State {
 		job.AutoConvergeThrottle = r.state.Statistics.AutoConvergeThrottle
 		r.state.Statistics = *job
 	}
-	if _, most := copySizes(r.copies); r.diskProgress.Total == 0 && most > 0 {
-		r.diskProgress = libvirt.Transfer{Total: most, Processed: most} // They were copied after the last sample.
+	if r.diskProgress.Total == 0 {
+		// They were copied after the last sample. What they held before is what is known of that.
+		for _, c := range r.copies {
+			r.diskProgress.Total += c.Bytes()
+		}
+		r.diskProgress.Processed = r.diskProgress.Total
 	}
 	if s := &r.state.Statistics; s.Disk.Total == 0 && r.diskProgress.Total > 0 {
 		// The target only knows about memory. All that remained at the last report has arrived by now.
