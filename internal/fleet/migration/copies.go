@@ -214,6 +214,19 @@ func copySizes(copies []DiskCopy) (least, most uint64) {
 	return least, most
 }
 
+// copiedBytes returns how much QEMU reads of disks that it copies: of whole disks, also what is empty, and of topmost
+// images what they hold.
+func copiedBytes(copies []DiskCopy, topmost bool) (bytes uint64) {
+	for _, c := range copies {
+		if topmost {
+			bytes += c.Bytes()
+		} else {
+			bytes += c.Capacity
+		}
+	}
+	return bytes
+}
+
 // checkCopiesFit checks that the target has room for the disks.
 func (t preflight) checkCopiesFit(ctx context.Context, f *blockerList, copies []DiskCopy) []DiskCopy {
 	byDirectory := map[string][]DiskCopy{}

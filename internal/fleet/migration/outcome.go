@@ -219,12 +219,9 @@ func (r *run) recordSuccess(ctx context.Context, failure error) State {
 		job.AutoConvergeThrottle = r.state.Statistics.AutoConvergeThrottle
 		r.state.Statistics = *job
 	}
-	if r.diskProgress.Total == 0 {
-		// They were copied after the last sample. What they held before is what is known of that.
-		for _, c := range r.copies {
-			r.diskProgress.Total += c.Bytes()
-		}
-		r.diskProgress.Processed = r.diskProgress.Total
+	if r.diskProgress.Total == 0 { // They were copied after the last sample.
+		bytes := copiedBytes(r.copies, r.Options.chooseIncremental(r.copies))
+		r.diskProgress = libvirt.Transfer{Total: bytes, Processed: bytes}
 	}
 	if s := &r.state.Statistics; s.Disk.Total == 0 && r.diskProgress.Total > 0 {
 		// The target only knows about memory. All that remained at the last report has arrived by now.
