@@ -60,17 +60,6 @@ func (r *run) checkPeers() error {
 	}
 }
 
-// migrateAndWait has libvirt move the VM, and returns when that has ended. A migration that the source's libvirt
-// manages continues when the connection that ordered it is lost. migrateAndWait then waits for it, until giveUp is
-// closed.
-func (r *run) migrateAndWait(ctx context.Context, giveUp <-chan struct{}) error {
-	err := r.Source.Migrate(ctx, r.VM.UUID, r.Target, r.migrateParameters(giveUp))
-	if *r.Options.PeerToPeer && errors.Is(err, libvirt.ErrUnreachable) {
-		r.awaitPeerToPeer(ctx, giveUp)
-	}
-	return err
-}
-
 // awaitPeerToPeer returns when the source no longer migrates, or doesn't answer for too long, or when giveUp is closed.
 // It aborts the migration when ctx ends.
 func (r *run) awaitPeerToPeer(ctx context.Context, giveUp <-chan struct{}) {

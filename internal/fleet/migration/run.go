@@ -300,6 +300,17 @@ func (r *run) requestAbort(ctx context.Context, why string) {
 	r.reportProgress()
 }
 
+// migrateAndWait has libvirt move the VM, and returns when that has ended. A migration that the source's libvirt
+// manages continues when the connection that ordered it is lost. migrateAndWait then waits for it, until giveUp is
+// closed.
+func (r *run) migrateAndWait(ctx context.Context, giveUp <-chan struct{}) error {
+	err := r.Source.Migrate(ctx, r.VM.UUID, r.Target, r.migrateParameters(giveUp))
+	if *r.Options.PeerToPeer && errors.Is(err, libvirt.ErrUnreachable) {
+		r.awaitPeerToPeer(ctx, giveUp)
+	}
+	return err
+}
+
 func (r *run) migrateParameters(giveUp <-chan struct{}) libvirt.Migration {
 	o := r.Options
 	m := libvirt.Migration{

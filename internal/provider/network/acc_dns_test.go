@@ -92,7 +92,7 @@ resource "virtfleet_network" "this" {
 		t.Errorf("the network was restarted: its bridge was number %s and is %s now", before, now)
 	}
 
-	// Nobody is asked about the domain any more.
+	// No server is asked about the domain any more.
 	apply(`{ domain = "other.test", address = "10.218.2.1" }`, "", "636", "second")
 	if now := started(); now == before {
 		t.Error("a change of a forwarder doesn't restart the network")

@@ -194,7 +194,7 @@ func (m *modes) active(t *testing.T) resource.TestCheckFunc {
 }
 
 // crossing connects a client to each of three bridges: those of the routed, the open and the isolated network. It fails
-// unless the first two reach each other, and the third reaches its host and nobody else. A port of a bridge takes some
+// unless the first two reach each other, and the third reaches its host and nothing else. A port of a bridge takes some
 // seconds before it passes anything on.
 const crossing = `
 routed=$1 open=$2 isolated=$3
@@ -216,11 +216,11 @@ reaches() {
 client routed $routed 10.214.1
 client open $open 10.214.2
 client isolated $isolated 10.214.3
-reaches routed 10.214.2.5 30 || echo "routed: nobody outside is reached"
-reaches open 10.214.1.5 30 || echo "routed: nobody outside reaches it"
+reaches routed 10.214.2.5 30 || echo "routed: the open network isn't reached"
+reaches open 10.214.1.5 30 || echo "routed: the open network doesn't reach it"
 reaches isolated 10.214.3.1 30 || echo "isolated: its host isn't reached"
-reaches isolated 10.214.2.5 1 && echo "isolated: somebody outside is reached"
-reaches open 10.214.3.5 1 && echo "isolated: somebody outside reaches it"
+reaches isolated 10.214.2.5 1 && echo "isolated: the open network is reached"
+reaches open 10.214.3.5 1 && echo "isolated: the open network reaches it"
 exit 0
 `
 
