@@ -110,6 +110,13 @@ func (u *user) service(t *testing.T) {
 	} {
 		u.lab.Run(t, computer.Name, "sh", "-c", `cd "$1" && eval "$2"`, "sh", repository, u.printed(command))
 	}
+	known := u.lab.Run(t, computer.Name, "ssh-keygen", "-l", "-f", "/etc/virtfleet/known_hosts")
+	for name := range u.hosts {
+		own := u.onHost(t, name, "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub")
+		if fingerprint := strings.Fields(own)[1]; !strings.Contains(known, fingerprint) {
+			t.Errorf("%s has the key %s, and what was collected is\n%s", name, own, known)
+		}
+	}
 	u.lab.Run(t, computer.Name, "systemd-analyze", "verify", "--man=no", "/etc/systemd/system/virtfleet-exporter.service")
 
 	key := strings.Fields(u.lab.Run(t, computer.Name, "cat", "/etc/virtfleet/id_ed25519.pub"))
