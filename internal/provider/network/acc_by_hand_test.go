@@ -9,9 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccNetwork_byHand: a network that another tool restarted with another definition is restarted with what is declared;
-// one that only runs with another definition, too; one that is only defined with another isn't. One that was destroyed
-// is started, or created again. What the host's kernel and the network's DNS server have is what counts.
+// TestAccNetwork_byHand: a network that another tool restarted with another definition is restarted as declared; one
+// that only runs with another definition, too; one that is only defined with another isn't. One that was destroyed is
+// started, or created again. What the host's kernel and the network's DNS server have is what counts.
 func TestAccNetwork_byHand(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -157,6 +157,7 @@ func consoleOf(name string) string {
 
 // keepsData wants that the guest on a host reads what it has written, and that it has booted there, or not.
 func keepsData(t *testing.T, l *lab.Lab, host, name string, booted bool) resource.TestCheckFunc {
+	t.Helper()
 	return func(*terraform.State) error {
 		l.AwaitData(t, host, name)
 		if said := l.Run(t, host, "cat", lab.ConsoleLog(name)); strings.Contains(said, lab.GuestUp) != booted {

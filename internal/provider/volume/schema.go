@@ -107,8 +107,7 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 			},
 			"copy_of": originAttribute("Id of the `virtfleet_volume` on the same host to copy. While a VM that can "+
 				"write to it runs, the apply fails. If libvirt mistakes a raw disk's data for another format, the copy needs "+
-				"`format = "+
-				"\"raw\"`.", path.MatchRoot("image")),
+				"`format = \"raw\"`.", path.MatchRoot("image")),
 			"preallocation": schema.StringAttribute{
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
 					"`metadata` is for `qcow2`. Overlays can only be `off`, volumes of `logical` pools only `full`. Default: `off`, " +
