@@ -34,24 +34,27 @@ virsh nwfilter-define /run/NAME.xml`
 		return on(h, "virsh pool-dumpxml --inactive NAME | grep -v bytes; virsh net-dumpxml NAME\n"+
 			"virsh nwfilter-dumpxml NAME")
 	}
-	action := "drop"
+	action, where := "drop", ""
 	config := func(hosts ...acctest.Host) {
 		t.Helper()
-		tf.Config(t, acctest.Block{Lab: l, Hosts: hosts}.String()+strings.NewReplacer("NAME", name, "ACTION", action,
+		tf.Config(t, acctest.Block{Lab: l, Hosts: hosts}.String()+strings.NewReplacer("NAME", name, "ACTION", action, "HOSTS", where,
 			"AUTOSTART", strconv.FormatBool(action == "drop")).Replace(`
 resource "virtfleet_storage_pool" "this" {
   name      = "NAME"
   type      = "dir"
   target    = { path = "/var/lib/libvirt/NAME" }
   autostart = AUTOSTART
+  HOSTS
 }
 resource "virtfleet_network" "this" {
   name      = "NAME"
   autostart = AUTOSTART
+  HOSTS
 }
 resource "virtfleet_network_filter" "this" {
   name  = "NAME"
   rules = [{ action = "ACTION", direction = "in", protocol = "tcp" }]
+  HOSTS
 }
 `))
 	}
@@ -110,9 +113,27 @@ resource "virtfleet_network_filter" "this" {
 	}
 	has(second)
 	tf.Run(t, "destroy")
+
+	// Nor is it removed when the key leaves hosts.
+	third := l.StartHost(t)
+	on(first, remove)
+	on(third, define)
+	theirs = has(third)
+	config(acctest.Host{Name: "one", Of: first}, acctest.Host{Name: "two", Of: second})
+	tf.Run(t, "apply")
+	where = `hosts = ["one"]`
+	config(acctest.Host{Name: "one", Of: first}, acctest.Host{Name: "two", Of: third})
+	says(tf.Run(t, "apply", "-refresh=false"), "hasn't created it", 3)
+	if is := has(third); is != theirs {
+		t.Errorf("the host that isn't listed any more has:\n%s\nwant:\n%s", is, theirs)
+	}
+	on(second, remove)
+	tf.Run(t, "destroy")
 	for _, list := range []string{"pool-list", "net-list", "nwfilter-list"} {
-		if left := l.Virsh(t, second.Name, list); strings.Contains(left, name) {
-			t.Errorf("%s: %s", list, left)
+		for _, h := range []*lab.Host{first, second} {
+			if left := l.Virsh(t, h.Name, list); strings.Contains(left, name) {
+				t.Errorf("%s on %s: %s", list, h.Name, left)
+			}
 		}
 	}
 }

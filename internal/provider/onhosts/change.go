@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -191,7 +192,8 @@ func (c Change) Update(
 	if len(targets) == 0 {
 		return last, true, nil
 	}
-	last = c.sameHosts(ctx, targets, last)
+	leaving := Leaving(c.Data, last, targets)
+	last = c.sameHosts(ctx, slices.Concat(targets, leaving), last)
 	joining := targets.Without(having(last)...)
 	var uuids []string
 	if len(joining) > 0 {
@@ -207,7 +209,6 @@ func (c Change) Update(
 		diags.Append(record(ctx, c.Private, append(uuids, id))...)
 	}
 	c.end(ctx, targets.Without(value.Keys(failed)...), nil) // An object that was imported may still have a record.
-	leaving := Leaving(c.Data, last, targets)
 	var left map[string]error
 	if len(failed) > 0 && len(failed) == len(targets) {
 		// Nothing would be left of the object, such as the passphrase of encrypted disks.
