@@ -37,8 +37,8 @@ virsh nwfilter-define /run/NAME.xml`
 	action, where := "drop", ""
 	config := func(hosts ...acctest.Host) {
 		t.Helper()
-		tf.Config(t, acctest.Block{Lab: l, Hosts: hosts}.String()+strings.NewReplacer("NAME", name, "ACTION", action, "HOSTS", where,
-			"AUTOSTART", strconv.FormatBool(action == "drop")).Replace(`
+		tf.Config(t, acctest.Block{Lab: l, Hosts: hosts}.String()+strings.NewReplacer("NAME", name, "ACTION", action,
+			"HOSTS", where, "AUTOSTART", strconv.FormatBool(action == "drop")).Replace(`
 resource "virtfleet_storage_pool" "this" {
   name      = "NAME"
   type      = "dir"

@@ -13,9 +13,9 @@ import (
 var policySchema = schema.Schema{
 	MarkdownDescription: "Sets how VMs leave a host that is drained. The policy is stored in libvirt on every host of " +
 		"the fleet, so it applies to every VM that it selects, and without `selector.labels` also to VMs that Terraform " +
-		"doesn't manage. If the VM sets `eviction_strategy`, only the policy's `strategy` is ignored; `fallback`, `on_cancel`, `migration_options`, " +
-		"`priority` and `timeout` still apply. VMs that no policy selects and that set no `eviction_strategy` follow the " +
-		"provider's `default_eviction_strategy` with the fallback `Block`: only `None` shuts VMs down.\n\n" +
+		"doesn't manage. If the VM sets `eviction_strategy`, only the policy's `strategy` is ignored; `fallback`, " +
+		"`on_cancel`, `migration_options`, `priority` and `timeout` still apply. VMs that no policy selects " +
+		"and that set no `eviction_strategy` follow the provider's `default_eviction_strategy` with the fallback `Block`: only `None` shuts VMs down.\n\n" +
 		fleetpolicy.Precedence,
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		"strategy": schema.StringAttribute{

@@ -11,8 +11,8 @@ var policySchema = schema.Schema{
 	MarkdownDescription: "Sets how VMs are moved by a change of `host`, a `virtfleet_migration` or a drain, like " +
 		"KubeVirt's MigrationPolicy. The policy is stored in libvirt on every host of the fleet, so it applies to " +
 		"every VM that it selects, and without `selector.labels` also to VMs that Terraform doesn't manage. A migration " +
-		"in progress keeps the options that it started with. Options of the resource that causes the move (for a drain, the " +
-		"`virtfleet_eviction_policy`) take precedence over the policy: see [Migration " +
+		"in progress keeps the options that it started with. Options of the resource that causes the move (for a drain, " +
+		"the `virtfleet_eviction_policy`) take precedence over the policy: see [Migration " +
 		"options](../guides/migration-options.md).\n\n" + fleetpolicy.Precedence,
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		migrationoptions.Name: migrationoptions.RequiredOfResource(

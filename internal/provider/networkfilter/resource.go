@@ -182,9 +182,7 @@ func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, res
 	answers := hostset.Ask(ctx, asked, func(ctx context.Context, h *libvirt.Host) (*network.FilterState, error) {
 		return network.ReadFilter(ctx, h, name)
 	})
-	last := onhosts.SameHosts(ctx, asked, state.HostStates, resp.Private)
-	resp.Diagnostics.Append(onhosts.RecordHosts(ctx, asked, last, resp.Private)...)
-	answers, diags = onhosts.OwnRecorded(ctx, answers, last,
+	answers, last, diags := onhosts.OwnRecorded(ctx, asked, answers, state.HostStates,
 		func(s network.FilterState) string { return s.UUID }, resp.Private)
 	resp.Diagnostics.Append(diags...)
 	o, diags := onhosts.Observe(onhosts.Question[network.FilterState]{

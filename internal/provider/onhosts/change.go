@@ -53,7 +53,7 @@ type Change struct {
 	// have one by the state.
 	UUIDs []string
 	// Private is the private state of a resource whose state lacks the UUIDs. Create and Update record them there, and
-	// which hosts have an object, as OwnRecorded and RecordHosts do for Read.
+	// which hosts have an object, as OwnRecorded does for Read.
 	Private meta.Private
 }
 
@@ -75,7 +75,7 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 		c.end(ctx, begun, failed)
 		diags := append(Warnings("create", c.Noun, failed), record(ctx, c.Private, []string{id})...)
 		states := StatesAfter(targets, failed, none, c.Healthy)
-		return states, append(diags, c.recordHosts(ctx, targets, states)...)
+		return states, append(diags, recordHosts(ctx, targets, states, c.Private)...)
 	}
 	cleaning, cancel := hostset.CleanupContext(ctx)
 	defer cancel()
@@ -193,7 +193,7 @@ func (c Change) Update(
 		return last, true, nil
 	}
 	leaving := Leaving(c.Data, last, targets)
-	last = c.sameHosts(ctx, slices.Concat(targets, leaving), last)
+	last = sameHosts(ctx, slices.Concat(targets, leaving), last, c.Private)
 	joining := targets.Without(having(last)...)
 	var uuids []string
 	if len(joining) > 0 {
@@ -224,32 +224,16 @@ func (c Change) Update(
 	diags.Append(c.failureDiagnostics("update", failed)...)
 	diags.Append(c.failureDiagnostics("delete", left)...)
 	states = StillThere(StatesAfter(targets, failed, last, c.Healthy), left, last)
-	return states, len(failed) == 0, append(diags, c.recordHosts(ctx, targets, states)...)
+	return states, len(failed) == 0, append(diags, recordHosts(ctx, targets, states, c.Private)...)
 }
 
 // Delete removes the object from every configured host that may have it. hosts and last are those of the state.
 func (c Change) Delete(ctx context.Context, hosts types.Set, last types.Map) diag.Diagnostics {
 	asked := Asked(c.Data, hosts, last)
-	last = c.sameHosts(ctx, asked, last)
+	last = sameHosts(ctx, asked, last, c.Private)
 	failed, diags := c.remove(ctx, asked, last)
 	c.end(ctx, asked.Without(value.Keys(failed)...), nil)
 	return append(diags, c.failureDiagnostics("delete", failed)...)
-}
-
-// sameHosts is SameHosts if there is a private state.
-func (c Change) sameHosts(ctx context.Context, hosts hostset.Set, states types.Map) types.Map {
-	if c.Private == nil {
-		return states
-	}
-	return SameHosts(ctx, hosts, states, c.Private)
-}
-
-// recordHosts is RecordHosts if there is a private state.
-func (c Change) recordHosts(ctx context.Context, hosts hostset.Set, states types.Map) diag.Diagnostics {
-	if c.Private == nil {
-		return nil
-	}
-	return RecordHosts(ctx, hosts, states, c.Private)
 }
 
 // failureDiagnostics returns errors about hosts. If an object already exists, they suggest to import it.

@@ -17,7 +17,7 @@
 // on_unreachable, an error. The resource is gone only if every host that it could be on answered and none has it.
 //
 // An object belongs to the resource if its UUID is recorded in the private state, or if its host had the object at the
-// last refresh or apply and is still the same host (SameHosts): a key of the provider's hosts can lead to another one.
+// last refresh or apply and is still the same host (sameHosts): a key of the provider's hosts can lead to another one.
 //
 // It may import the plugin framework, hostset and the provider's shared packages. It must not know any resource.
 package onhosts

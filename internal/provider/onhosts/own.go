@@ -122,7 +122,7 @@ func (c Change) CheckJoining(
 	if Undecided(planned) {
 		return nil
 	}
-	last = c.sameHosts(ctx, targets, last)
+	last = sameHosts(ctx, targets, last, c.Private)
 	for _, host := range c.others(ctx, targets, last) {
 		f := tfdiag.Failure{Verb: "update", Noun: c.Noun, Host: host, Err: c.exists(), Remedy: joinRemedy}
 		if planned.IsNull() {

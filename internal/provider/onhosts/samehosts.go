@@ -18,10 +18,13 @@ import (
 // UUID of that host.
 const hostsKey = "host_uuids"
 
-// SameHosts returns states, the resource's host_states, with Missing for each name that leads to another host than it
+// sameHosts returns states, the resource's host_states, with Missing for each name that leads to another host than it
 // did when private was written: the object which that host has is the resource's only if its UUID says so. A host that
-// doesn't answer stays as it is. SameHosts writes nothing: a plan that did would have the apply forget the former host.
-func SameHosts(ctx context.Context, hosts hostset.Set, states types.Map, private meta.PrivateReader) types.Map {
+// doesn't answer stays as it is. sameHosts writes nothing: a plan that did would have the apply forget the former host.
+func sameHosts(ctx context.Context, hosts hostset.Set, states types.Map, private meta.PrivateReader) types.Map {
+	if private == nil {
+		return states
+	}
 	var known map[string]string
 	_, _ = meta.ReadPrivate(ctx, private, hostsKey, &known)
 	if len(known) == 0 {
@@ -36,9 +39,12 @@ func SameHosts(ctx context.Context, hosts hostset.Set, states types.Map, private
 	return value.NewStringMap(is)
 }
 
-// RecordHosts records in private which hosts have the resource's object by states, its host_states. What is recorded of
+// recordHosts records in private which hosts have the resource's object by states, its host_states. What is recorded of
 // a host that doesn't answer stays.
-func RecordHosts(ctx context.Context, hosts hostset.Set, states types.Map, private meta.Private) diag.Diagnostics {
+func recordHosts(ctx context.Context, hosts hostset.Set, states types.Map, private meta.Private) diag.Diagnostics {
+	if private == nil {
+		return nil
+	}
 	var known map[string]string
 	_, diags := meta.ReadPrivate(ctx, private, hostsKey, &known)
 	had, now := having(states), uuidsOf(ctx, hosts, states)

@@ -157,10 +157,8 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 		return
 	}
 	hosts := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
-	last := onhosts.SameHosts(ctx, hosts, state.HostStates, resp.Private)
-	resp.Diagnostics.Append(onhosts.RecordHosts(ctx, hosts, last, resp.Private)...)
-	answers, diags := onhosts.OwnRecorded(ctx, storage.PoolOn(ctx, hosts, state.Name.ValueString()), last, uuidOf,
-		resp.Private)
+	answers, last, diags := onhosts.OwnRecorded(ctx, hosts, storage.PoolOn(ctx, hosts, state.Name.ValueString()),
+		state.HostStates, uuidOf, resp.Private)
 	resp.Diagnostics.Append(diags...)
 	seen, diags := onhosts.Observe(onhosts.Question[storage.HostPool]{
 		Data: r.Data, Noun: state.noun(), Imported: state.isImported(), Hosts: state.Hosts, Last: last,
