@@ -15,7 +15,8 @@ var policySchema = schema.Schema{
 		"the fleet, so it applies to every VM that it selects, and without `selector.labels` also to VMs that Terraform " +
 		"doesn't manage. If the VM sets `eviction_strategy`, only the policy's `strategy` is ignored; `fallback`, " +
 		"`on_cancel`, `migration_options`, `priority` and `timeout` still apply. VMs that no policy selects " +
-		"and that set no `eviction_strategy` follow the provider's `default_eviction_strategy` with the fallback `Block`: only `None` shuts VMs down.\n\n" +
+		"and that set no `eviction_strategy` follow the provider's `default_eviction_strategy` " +
+		"with the fallback `Block`: only `None` shuts VMs down.\n\n" +
 		fleetpolicy.Precedence,
 	Attributes: fleetpolicy.Attributes(map[string]schema.Attribute{
 		"strategy": schema.StringAttribute{
