@@ -143,6 +143,43 @@ func TestLab_baseInStoppedPoolStays(t *testing.T) {
 	b.goes(base, "nothing is based on it")
 }
 
+// A pool that others stop and start while a volume's users are looked for isn't one that can't be read: the volume goes.
+// libvirt doesn't know the disk of a VM in it, which is gone.
+func TestLab_baseGoesWhilePoolsStop(t *testing.T) {
+	t.Parallel()
+
+	b := withBases(t)
+
+	d := light(t, b.l, lab.Name(t), nil)
+	d.Metadata.Host, d.Metadata.RunStrategy = b.host, "Halted"
+	d.Spec.Disks = map[string]domain.Disk{"root": {Source: domain.DiskSource{File: "/to/be/made"}, Format: "qcow2"}}
+	d.OwnDisks = map[string]domain.OwnDisk{"root": {Pool: "vms", Image: b.base("image").String()}}
+	vm := create(t, b.f, b.l, d)
+	b.l.Run(t, b.host, "rm", vm.Metadata.OwnDisks["root"].Path)
+
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+
+	go func() {
+		defer close(ended)
+
+		for ctx.Err() == nil {
+			for _, verb := range []string{"pool-destroy", "pool-start"} {
+				if _, err := b.l.TryVirsh(t, b.host, verb, "vms"); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+
+	for i := range 50 {
+		b.goes(b.base(fmt.Sprintf("base%d", i)), "the pool was stopped or is active")
+	}
+
+	end()
+	<-ended
+}
+
 // A volume stays while a VM that is off has a disk outside all storage pools that is based on it, also through another
 // file, or whose file can't be read. A file that doesn't exist is based on nothing.
 func TestLab_baseOfFileOutsidePoolsStays(t *testing.T) {

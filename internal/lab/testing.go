@@ -185,6 +185,9 @@ func (l *Lab) Define(t testing.TB, host string, xmls ...string) {
 	h := l.need(t, host)
 	names, err := h.Define(ctx, xmls...)
 	cleanup(t, "removing domains", func(ctx context.Context) error { return h.Undefine(ctx, names...) })
+	for _, name := range names {
+		l.explain(t, name)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,12 +210,18 @@ func (l *Lab) RemoveDomain(t testing.TB, name string) {
 	for _, h := range l.Hosts {
 		cleanup(t, "removing domain "+name, func(ctx context.Context) error { return h.Undefine(ctx, name) })
 	}
+	l.explain(t, name)
+}
+
+// explain logs what each host's QEMU and the console of a domain's guest said at the end, if the test has failed.
+func (l *Lab) explain(t testing.TB, domain string) {
+	t.Helper()
 	t.Cleanup(func() {
 		if !t.Failed() {
 			return
 		}
 		for _, h := range l.Hosts {
-			for _, file := range []string{"/var/log/libvirt/qemu/" + name + ".log", ConsoleLog(name)} {
+			for _, file := range []string{"/var/log/libvirt/qemu/" + domain + ".log", ConsoleLog(domain)} {
 				if said, err := os.ReadFile(h.Path(file)); err == nil {
 					t.Logf("the end of %s on %s:\n%s", file, h.Name, said[max(0, len(said)-explaining):])
 				}

@@ -158,9 +158,9 @@ func (h *Host) unlessPool(ctx context.Context, name string, active bool, refusal
 }
 
 // RefreshStoragePool reads the content of a pool again (virStoragePoolRefresh). libvirt stops a pool that it can't
-// read.
+// read. It returns ErrPoolInactive for a pool that was stopped before, and ErrNoPool for one that is undefined.
 func (h *Host) RefreshStoragePool(ctx context.Context, name string) error {
-	_, err := onStoragePool(ctx, h, changeCall("refreshing storage pool "+name), name,
+	_, err := readInPool(ctx, h, changeCall("refreshing storage pool "+name), name,
 		func(c *conn, p *golibvirt.StoragePool) (struct{}, error) { return struct{}{}, c.refreshPool(ctx, p) })
 	return err
 }

@@ -41,7 +41,8 @@ func TestPoolVolumes_poolRestarted(t *testing.T) {
 	for {
 		_, listErr := h.PoolVolumes(t.Context(), pool)
 		_, readErr := h.PoolVolume(t.Context(), pool, "data")
-		for _, err := range []error{listErr, readErr} {
+		refreshErr := h.RefreshStoragePool(t.Context(), pool)
+		for _, err := range []error{listErr, readErr, refreshErr} {
 			if err != nil && !errors.Is(err, ErrPoolInactive) {
 				t.Error(err)
 			}

@@ -93,10 +93,8 @@ func (f *hostFiles) addListed(ctx context.Context, list poolLister) error {
 		}
 		volumes, err := list(ctx, f.host, p.Name, files)
 		if errors.Is(err, libvirt.ErrPoolInactive) || errors.Is(err, libvirt.ErrNoPool) {
-			f.pools[i].Active = false // It was stopped at this moment.
-			continue
-		}
-		if err != nil {
+			f.pools[i].Active = false // It was stopped at this moment. What was listed before still counts.
+		} else if err != nil {
 			return err
 		}
 		for _, v := range volumes {

@@ -323,7 +323,8 @@ func (s *Storage) usersAmong(ctx context.Context, files *hostFiles, v libvirt.Vo
 
 // volumesWith returns the volumes of an active pool. If one of the files is in the pool's directory and isn't among
 // them, libvirt reads the directory again: it doesn't know what a user has created there with qemu-img. It returns
-// ErrBusy if libvirt can't do that: it then stops the pool, and no longer knows the overlays that it knew before.
+// ErrBusy if libvirt can't do that: it then stops the pool, and no longer knows the overlays that it knew before. With
+// ErrPoolInactive and ErrNoPool, it returns what the pool had before it was stopped.
 func volumesWith(ctx context.Context, h *libvirt.Host, pool string, files []string) ([]libvirt.Volume, error) {
 	volumes, err := h.PoolVolumes(ctx, pool)
 	if err != nil {
@@ -351,8 +352,12 @@ func volumesWith(ctx context.Context, h *libvirt.Host, pool string, files []stri
 	if i < 0 {
 		return volumes, nil
 	}
+	var read []libvirt.Volume
 	if err = h.RefreshStoragePool(ctx, pool); err == nil {
-		volumes, err = h.PoolVolumes(ctx, pool)
+		read, err = h.PoolVolumes(ctx, pool)
+	}
+	if errors.Is(err, libvirt.ErrPoolInactive) || errors.Is(err, libvirt.ErrNoPool) {
+		return volumes, err // Somebody else has stopped it: libvirt refused, and tried nothing.
 	}
 	if err != nil {
 		// The cause is text alone: that the pool isn't there now must not be taken for a pool without volumes.
@@ -360,5 +365,5 @@ func volumesWith(ctx context.Context, h *libvirt.Host, pool string, files []stri
 			"can't be read again to see what that file is based on (libvirt stops a pool that it can't read): %s",
 			libvirt.ErrBusy, h.Name(), files[i], pool, err.Error())
 	}
-	return volumes, nil
+	return read, nil
 }
