@@ -303,9 +303,13 @@ func (h *Host) openOver(ctx context.Context, t *target, remote net.Conn, early b
 	return c, nil, nil
 }
 
-// openWithin opens a connection within the connect timeout, over a bridge unless that is nil.
+// connectTicks is how many times a connect timeout is looked at.
+const connectTicks = 15
+
+// openWithin opens a connection within the connect timeout, over a bridge unless that is nil. The time during which our
+// own process was suspended doesn't count: the answer may have come meanwhile.
 func (h *Host) openWithin(ctx context.Context, uri string, r *socketBridge) (*conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, h.cfg.ConnectTimeout)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type opened struct {
 		c   *conn
@@ -322,15 +326,23 @@ func (h *Host) openWithin(ctx context.Context, uri string, r *socketBridge) (*co
 			}
 		}
 	})
-	select {
-	case o := <-result:
-		return o.c, o.err
-	case <-ctx.Done():
-		if r != nil {
-			r.stop()
+	tick := time.NewTicker(max(1, h.cfg.ConnectTimeout/connectTicks))
+	defer tick.Stop()
+	failure := error(context.DeadlineExceeded)
+	for missed := 0; missed < connectTicks; {
+		select {
+		case o := <-result:
+			return o.c, o.err
+		case <-tick.C:
+			missed++
+		case <-ctx.Done():
+			missed, failure = connectTicks, ctx.Err()
 		}
-		return nil, fmt.Errorf("no connection within %v: %w", h.cfg.ConnectTimeout, ctx.Err())
 	}
+	if r != nil {
+		r.stop()
+	}
+	return nil, fmt.Errorf("no connection within %v: %w", h.cfg.ConnectTimeout, failure)
 }
 
 // reserveConnection opens a connection for one caller, on which beginCall has succeeded. The caller retires it.
