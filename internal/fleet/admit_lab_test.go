@@ -34,7 +34,7 @@ func TestLab_startAsksForRoom(t *testing.T) {
 	// A maintenance that ends starts none that is Halted by now.
 	err := f.ChangeRecord(t.Context(), off.On, func(r *hostrecord.Record) error {
 		r.Cordon = &hostrecord.Cordon{ID: "m", Owner: "alice", Why: "a test"}
-		r.Evacuation = &hostrecord.Evacuation{Done: true, Steps: []hostrecord.Step{{
+		r.Evacuation = &hostrecord.Evacuation{Done: true, Steps: []hostrecord.RecordedStep{{
 			Step:   evacuation.Step{UUID: off.UUID, Name: off.Name, Method: evacuation.MethodShutdown},
 			Result: hostrecord.ResultShutDown, Autostart: true,
 		}}}

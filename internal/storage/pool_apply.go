@@ -23,8 +23,8 @@ type PoolSettings struct {
 	Autostart *bool
 	// Shared records that all hosts see the same volumes, for types that don't imply that.
 	Shared bool
-	// Reads says that it is an error if an active pool can't be read again.
-	Reads bool
+	// MustRefresh says that it is an error if an active pool can't be refreshed.
+	MustRefresh bool
 	// UUID is that of a pool that is created, as the caller has recorded it. A pool with another one isn't changed. If it
 	// is "", ApplyPool creates it with NewUUID, or else one that it chooses, and records that.
 	UUID, NewUUID string
@@ -177,7 +177,7 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	// libvirt reads the content of a pool that it starts. On Gluster, that takes ten seconds or more.
 	switch {
 	case made || !is.Active:
-	case settings.Reads:
+	case settings.MustRefresh:
 		err = h.RefreshStoragePool(ctx, p.Name)
 	default:
 		err = refresh(ctx, h, p.Name)

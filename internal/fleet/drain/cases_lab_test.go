@@ -153,7 +153,7 @@ func movedCold(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	}
 
 	record, err := f.Record(t.Context(), from.Name)
-	if err != nil || !slices.ContainsFunc(record.Evacuation.Steps, func(s hostrecord.Step) bool {
+	if err != nil || !slices.ContainsFunc(record.Evacuation.Steps, func(s hostrecord.RecordedStep) bool {
 		return s.UUID == vm.UUID && strings.Contains(s.Reason, "forced off") && s.ForcedOff == nil
 	}) {
 		t.Errorf("the record doesn't tell that it was forced off, or a later run would warn again: %+v, %v", record, err)
@@ -374,7 +374,7 @@ func beingCopied(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	_, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
 	blocked(t, err, migration.BlockJobsNotLiveMigratable, "vda")
 
-	d := drain.Begun(f.Drainer, drain.Drain{Host: from.Name, ID: "m"}, hostrecord.Step{Step: evacuation.Step{
+	d := drain.Begun(f.Drainer, drain.Drain{Host: from.Name, ID: "m"}, hostrecord.RecordedStep{Step: evacuation.Step{
 		UUID: vm.UUID, Name: vm.Name, Strategy: evacuation.LiveMigrate, Method: evacuation.MethodLive, Target: to.Name,
 	}})
 
@@ -707,7 +707,7 @@ func pinnedMeanwhile(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	vm := create(t, ownFleet(t, "alice", from), l, made)
 
 	for _, method := range []string{evacuation.MethodLive, evacuation.MethodCold} {
-		d := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+		d := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.RecordedStep{
 			Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Method: method, Target: to.Name},
 		})
 
@@ -733,7 +733,7 @@ func unmarked(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 
 	f := ownFleet(t, "alice", from, to)
 	vm := create(t, ownFleet(t, "alice", from), l, light(t, l, "external", nil))
-	d := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+	d := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.RecordedStep{
 		Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Method: evacuation.MethodExternal},
 	})
 	metadata := func(more ...string) {

@@ -183,9 +183,9 @@ func (c *diskOwner) killed(t *testing.T, pattern int) {
 				Host: c.to.Name, HostUUID: c.hostUUID(t, c.to), Path: c.image, FromUUID: c.hostUUID(t, c.from),
 			})
 		}, func(r *hostrecord.Record) {
-			begun := hostrecord.Step{Step: step.Step, TargetUUID: step.TargetUUID, Ran: method == evacuation.MethodCold}
+			begun := hostrecord.RecordedStep{Step: step.Step, TargetUUID: step.TargetUUID, Ran: method == evacuation.MethodCold}
 			begun.Method = method
-			r.Evacuation = &hostrecord.Evacuation{Since: time.Now(), Steps: []hostrecord.Step{begun}}
+			r.Evacuation = &hostrecord.Evacuation{Since: time.Now(), Steps: []hostrecord.RecordedStep{begun}}
 		})
 
 		steps, err := c.fleet.Drain(t.Context(), drain.Drain{Host: c.from.Name, ID: "m", Why: "a test"})
@@ -207,7 +207,7 @@ func (c *diskOwner) killed(t *testing.T, pattern int) {
 
 	c.change(t, func(m *domain.Metadata) { m.LeftVolumes = append(m.LeftVolumes, c.left(t)) }, func(r *hostrecord.Record) {
 		r.Evacuation = &hostrecord.Evacuation{
-			Since: time.Now(), Done: true, Releasing: "m", Steps: []hostrecord.Step{step},
+			Since: time.Now(), Done: true, Releasing: "m", Steps: []hostrecord.RecordedStep{step},
 		}
 	})
 	c.back(t, pattern)
@@ -238,7 +238,7 @@ func (c *diskOwner) unstarted(t *testing.T) {
 	defer cancel()
 
 	mend := c.full(c.to, cancel)
-	d := drain.Begun(c.fleet.Drainer, drain.Drain{Host: c.from.Name}, hostrecord.Step{
+	d := drain.Begun(c.fleet.Drainer, drain.Drain{Host: c.from.Name}, hostrecord.RecordedStep{
 		Step: evacuation.Step{UUID: c.vm.UUID, Name: c.vm.Name, Method: evacuation.MethodCold, Target: c.to.Name}, Ran: true,
 	})
 

@@ -40,7 +40,7 @@ type drainRun struct {
 	// mu guards these fields while steps are tried. The goroutine of a step is the only one that writes to its element of
 	// steps, so it reads the element without mu.
 	mu    sync.Mutex
-	steps []hostrecord.Step
+	steps []hostrecord.RecordedStep
 	// unmarked are VMs, by UUID, into which the eviction request could not be written.
 	unmarked map[string]bool
 	// underWay are VMs, by UUID, whose step is being tried. ended says that no step is tried any more.
@@ -67,7 +67,7 @@ type drainRun struct {
 // If a VM blocks the drain, or the given steps no longer hold, Drain returns an error before it changes anything. It
 // returns nil steps only then: once the host is cordoned, or may be, because no answer came, the steps of a host
 // without VMs are empty and not nil.
-func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, error) {
+func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.RecordedStep, error) {
 	h, err := dr.hosts.UsableHost(want.Host)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, er
 	}
 	if err := d.prepare(held); err != nil {
 		if errors.Is(err, records.ErrMaybeWritten) { // The cordon is the only record that prepare writes.
-			return append([]hostrecord.Step{}, d.steps...), err
+			return append([]hostrecord.RecordedStep{}, d.steps...), err
 		}
 
 		return nil, err
@@ -115,7 +115,7 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Step, er
 		dr.records.TellElsewhere(after, d.Host, d.ID, &hostrecord.Evacuation{Since: d.since, Done: true, Steps: d.steps})
 	}
 
-	return append([]hostrecord.Step{}, d.steps...), err
+	return append([]hostrecord.RecordedStep{}, d.steps...), err
 }
 
 // otherDrains returns an error if another maintenance drains the host, or is about to. It doesn't wait for the other
@@ -203,7 +203,7 @@ func (d *drainRun) prepare(ctx context.Context) error {
 const endsAtOnce = 10
 
 // slotsOf returns the slots that a step waits for. Nil means that it waits for none: another tool moves its VM.
-func (d *drainRun) slotsOf(s hostrecord.Step) *admission.Slots {
+func (d *drainRun) slotsOf(s hostrecord.RecordedStep) *admission.Slots {
 	switch s.Method {
 	case evacuation.MethodExternal:
 		return nil

@@ -29,7 +29,7 @@ func sameStep(a, b evacuation.Step) bool {
 		a.Method == b.Method && a.Target == b.Target
 }
 
-func resultsOf(steps []hostrecord.Step) string {
+func resultsOf(steps []hostrecord.RecordedStep) string {
 	var all []string
 	for _, s := range steps {
 		all = append(all, strings.SplitN(s.Name, "-", 2)[1]+"="+s.Result)

@@ -18,15 +18,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-func stepOf(name, method, result string) hostrecord.Step {
-	return hostrecord.Step{Step: evacuation.Step{UUID: name, Name: name, Method: method}, Result: result}
+func stepOf(name, method, result string) hostrecord.RecordedStep {
+	return hostrecord.RecordedStep{Step: evacuation.Step{UUID: name, Name: name, Method: method}, Result: result}
 }
 
 // What runs on the host is not gone, whatever was recorded.
 func TestReconcile(t *testing.T) {
 	t.Parallel()
 
-	steps := []hostrecord.Step{
+	steps := []hostrecord.RecordedStep{
 		stepOf("gone", evacuation.MethodLive, hostrecord.ResultMoved),
 		stepOf("back", evacuation.MethodLive, hostrecord.ResultMoved),
 		stepOf("started", evacuation.MethodShutdown, hostrecord.ResultShutDown),
@@ -121,7 +121,7 @@ func TestEvacuationStep_doneText(t *testing.T) {
 	forced := stepOf("d", evacuation.MethodCold, hostrecord.ResultColdMoved)
 	forced.Target, forced.Reason = "kvm2", "its guest was forced off: destroyed after the grace period"
 
-	for want, step := range map[string]hostrecord.Step{
+	for want, step := range map[string]hostrecord.RecordedStep{
 		`"a" ShutDown`: off, `"b" Moved to host "kvm2"`: moved, `"b" Moved (it had gone already)`: gone,
 		`"c" Moved to host "kvm3"`: external,
 		`"d" ColdMoved to host "kvm2" (its guest was forced off: destroyed after the grace period)`: forced,
@@ -162,7 +162,9 @@ func TestHostRecord_evicted(t *testing.T) {
 		step.Stopping = tt.asked
 		record := hostrecord.Record{
 			Cordon:     &hostrecord.Cordon{ID: "m", Owner: "alice", Why: "new memory"},
-			Evacuation: &hostrecord.Evacuation{Steps: []hostrecord.Step{stepOf("other", evacuation.MethodShutdown, ""), step}},
+			Evacuation: &hostrecord.Evacuation{Steps: []hostrecord.RecordedStep{
+				stepOf("other", evacuation.MethodShutdown, ""), step,
+			}},
 		}
 
 		why := record.Evicted("web", "kvm1")
@@ -220,7 +222,7 @@ func TestTargetFor(t *testing.T) {
 func TestResumableSteps(t *testing.T) {
 	t.Parallel()
 
-	steps := []hostrecord.Step{{Step: evacuation.Step{UUID: "a"}, Result: hostrecord.ResultMoved}}
+	steps := []hostrecord.RecordedStep{{Step: evacuation.Step{UUID: "a"}, Result: hostrecord.ResultMoved}}
 	old := &hostrecord.Evacuation{Steps: steps, Abandoned: time.Now().Add(-abandonedMemory - time.Minute)}
 
 	if e := new(Drainer).resumableSteps(t.Context(), "kvm1", old); len(e.Steps) > 0 {
@@ -238,7 +240,7 @@ func TestUntouchedSince_renamedHosts(t *testing.T) {
 	t.Parallel()
 
 	abandoned := time.Now()
-	step := hostrecord.Step{
+	step := hostrecord.RecordedStep{
 		Step: evacuation.Step{UUID: "a", Method: evacuation.MethodLive, Target: "kvm2"}, TargetUUID: "2",
 		Result: hostrecord.ResultMoved,
 	}
@@ -288,7 +290,9 @@ func TestUntouchedSince_shutDownByTheEnd(t *testing.T) {
 func TestMergeSteps_keepsTheOrder(t *testing.T) {
 	t.Parallel()
 
-	before := &hostrecord.Evacuation{Steps: []hostrecord.Step{stepOf("c", evacuation.MethodLive, hostrecord.ResultMoved)}}
+	before := &hostrecord.Evacuation{Steps: []hostrecord.RecordedStep{
+		stepOf("c", evacuation.MethodLive, hostrecord.ResultMoved),
+	}}
 
 	var given []evacuation.Step
 	for _, uuid := range []string{"a", "c", "b"} {
@@ -384,7 +388,7 @@ func TestResumeStep_whoTurnedItOff(t *testing.T) {
 
 		now := []evacuation.Step{{UUID: "a", Name: "a", Method: evacuation.MethodBlocked}}
 
-		got, _ := mergeSteps(in, now, false, &hostrecord.Evacuation{Steps: []hostrecord.Step{before}})
+		got, _ := mergeSteps(in, now, false, &hostrecord.Evacuation{Steps: []hostrecord.RecordedStep{before}})
 		if len(got) != 1 || got[0].Ran != tt.ran || got[0].Halted != tt.ran {
 			t.Errorf("%s: %+v, want ran %v", name, got, tt.ran)
 		}
@@ -409,8 +413,8 @@ func TestResumeStep_whoTurnedItOff(t *testing.T) {
 func TestEvacuationRecord_changesNoStepUnderWay(t *testing.T) {
 	t.Parallel()
 
-	d := &drainRun{steps: []hostrecord.Step{stepOf("a", evacuation.MethodLive, "")}}
-	read := make(chan hostrecord.Step)
+	d := &drainRun{steps: []hostrecord.RecordedStep{stepOf("a", evacuation.MethodLive, "")}}
+	read := make(chan hostrecord.RecordedStep)
 
 	go func() { read <- d.steps[0] }()
 

@@ -102,7 +102,7 @@ func (dr *Drainer) requestEviction(ctx context.Context, uuid, host string) error
 
 // markAgain writes the eviction request into a VM into which markAll could not write it. The step begins only
 // afterwards, because no other tool would move a VM without the request.
-func (d *drainRun) markAgain(ctx context.Context, s hostrecord.Step) error {
+func (d *drainRun) markAgain(ctx context.Context, s hostrecord.RecordedStep) error {
 	d.mu.Lock()
 	unmarked := d.unmarked[s.UUID]
 	d.mu.Unlock()

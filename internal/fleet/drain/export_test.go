@@ -22,7 +22,7 @@ var (
 )
 
 // Begun is a drain that is prepared, with these steps.
-func Begun(dr *Drainer, want Drain, steps ...hostrecord.Step) *Run {
+func Begun(dr *Drainer, want Drain, steps ...hostrecord.RecordedStep) *Run {
 	return &Run{
 		Drain: want, drainer: dr, host: dr.hosts.Host(want.Host), steps: steps,
 		failedTargets: make(map[string][]string), unmarked: make(map[string]bool), underWay: make(map[string]bool),
@@ -31,7 +31,7 @@ func Begun(dr *Drainer, want Drain, steps ...hostrecord.Step) *Run {
 }
 
 // Step is one of the steps.
-func (d *drainRun) Step(i int) *hostrecord.Step { return &d.steps[i] }
+func (d *drainRun) Step(i int) *hostrecord.RecordedStep { return &d.steps[i] }
 
 // Rule is what holds for the VM of a step.
 func (d *drainRun) Rule(i int) evacuation.Rule { return ruleOf(d.in, d.steps[i]) }

@@ -31,7 +31,7 @@ func crawl(t *testing.T, f *fleet.Fleet, s policy.Selector) evacuation.Policy {
 
 // drained is how a drain ended.
 type drained struct {
-	steps []hostrecord.Step
+	steps []hostrecord.RecordedStep
 	err   error
 }
 

@@ -44,7 +44,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	unlock()
 
 	done := fleettest.Await(t, over)
-	if done.err != nil || !slices.ContainsFunc(done.steps, func(s hostrecord.Step) bool {
+	if done.err != nil || !slices.ContainsFunc(done.steps, func(s hostrecord.RecordedStep) bool {
 		return s.UUID == removed.UUID && s.Result == hostrecord.ResultMoved && s.Reason == drain.ErrGone.Error()
 	}) {
 		t.Errorf("with a VM that was removed: %+v, %v", done.steps, done.err)
@@ -54,7 +54,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 	l.Virsh(t, from.Name, "attach-interface", off.UUID, "network", "nowhere", "--config")
 
 	if err := f.ChangeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
-		r.Evacuation.Steps = []hostrecord.Step{{
+		r.Evacuation.Steps = []hostrecord.RecordedStep{{
 			Step:   evacuation.Step{UUID: off.UUID, Name: off.Name, Method: evacuation.MethodShutdown},
 			Result: hostrecord.ResultShutDown,
 		}}
@@ -109,7 +109,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 
 	step := evacuation.Step{UUID: twin.UUID, Name: twin.Name, Method: evacuation.MethodLive, Target: to.Name}
 	exact := drain.Begun(asking.Drainer, drain.Drain{Host: from.Name, Steps: []evacuation.Step{step}},
-		hostrecord.Step{Step: step})
+		hostrecord.RecordedStep{Step: step})
 	exact.RunStep(ctx, 0)
 
 	if context.Cause(ctx) != nil || !strings.Contains(exact.Step(0).Reason, twin.Name) {
@@ -125,7 +125,7 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 			t.Error(err)
 		}
 	}})
-	shutsDown := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+	shutsDown := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.RecordedStep{
 		Step: evacuation.Step{UUID: moved.UUID, Method: evacuation.MethodShutdown},
 	})
 

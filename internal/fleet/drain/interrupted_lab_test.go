@@ -39,7 +39,7 @@ func awaitResult(t *testing.T, h *inventory.Host, uuid, result string) {
 			t.Fatal(err)
 		}
 
-		if r.Evacuation != nil && slices.ContainsFunc(r.Evacuation.Steps, func(s hostrecord.Step) bool {
+		if r.Evacuation != nil && slices.ContainsFunc(r.Evacuation.Steps, func(s hostrecord.RecordedStep) bool {
 			return s.UUID == uuid && s.Result == result
 		}) {
 			return

@@ -66,7 +66,7 @@ func (d *drainRun) noteKeptByKilled(ctx context.Context, uuid string) {
 		}
 	}
 
-	i := slices.IndexFunc(d.steps, func(s hostrecord.Step) bool { return s.UUID == uuid })
+	i := slices.IndexFunc(d.steps, func(s hostrecord.RecordedStep) bool { return s.UUID == uuid })
 	d.noteKept(ctx, i, move.SourceFiles{From: d.host, Copied: files, Kept: true})
 }
 
@@ -91,7 +91,7 @@ func keptFiles(ctx context.Context, h *inventory.Host, paths []string) ([]hostre
 // removeStaleImages removes the images that the VM left on the host, so that its disks can be copied back. It does so
 // only if nothing else blocks the move back, and only for images that are proven to be those that the VM left: see
 // removeKeptImages. An image that stays blocks the move, which reports it.
-func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.Step, o migration.Options) error {
+func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.RecordedStep, o migration.Options) error {
 	if len(s.Kept) == 0 {
 		return nil
 	}
@@ -126,7 +126,7 @@ func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.Step, o
 
 // copiesOf returns the disk images that the drain made on the host to which it moved the VM of a step. They don't stay
 // there when the VM comes back. Others stay, such as that of a disk that the VM got there.
-func copiesOf(s hostrecord.Step) []string {
+func copiesOf(s hostrecord.RecordedStep) []string {
 	files := make([]string, len(s.Kept))
 	for i, k := range s.Kept {
 		files[i] = k.Path
@@ -136,7 +136,7 @@ func copiesOf(s hostrecord.Step) []string {
 }
 
 // removeLeft removes what the move that brought the VM back left on other hosts, if its run was killed before it could.
-func (r *releaseRun) removeLeft(ctx context.Context, s hostrecord.Step) {
+func (r *releaseRun) removeLeft(ctx context.Context, s hostrecord.RecordedStep) {
 	err := r.drainer.mover.WithVMLocked(ctx, s.UUID, inventory.LastKnown{Host: r.host.Name}, "restoring",
 		func(ctx context.Context, vm *inventory.VM) error {
 			if vm.On != r.host {

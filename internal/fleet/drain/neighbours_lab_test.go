@@ -152,7 +152,7 @@ func TestLab_moveMindsWhoCameMeanwhile(t *testing.T) {
 	// No guest is shut down in vain.
 	run := l.Virsh(t, two.Name, "domid", late.UUID)
 
-	_, err = drain.Begun(bob.Drainer, drain.Drain{Host: two.Name}, hostrecord.Step{
+	_, err = drain.Begun(bob.Drainer, drain.Drain{Host: two.Name}, hostrecord.RecordedStep{
 		Step: evacuation.Step{UUID: late.UUID, Name: late.Name, Target: free.Name},
 	}).MoveCold(t.Context(), 0)
 	blocked(t, err, migration.AntiAffinity, quick.Name)

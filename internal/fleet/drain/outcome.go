@@ -79,7 +79,7 @@ func overText(cause error) string {
 }
 
 // notDone returns the line about a step that is not done. A list in its reason is indented below that line.
-func notDone(s hostrecord.Step) string {
+func notDone(s hostrecord.RecordedStep) string {
 	reason := strings.TrimPrefix(s.Reason, fmt.Sprintf("virtual machine %q: ", s.Name))
 
 	return fmt.Sprintf("\n  - %q (%s): %s", s.Name, s.Method, strings.ReplaceAll(reason, "\n  - ", "\n    - "))
@@ -125,7 +125,7 @@ func (d *drainRun) verifyDrained(ctx context.Context) (come []string, err error)
 // reconcile corrects the results of steps by what the host has: running are the names of the VMs that run there, by
 // UUID, off are those that are off. A VM that runs there has not left. One that was asked to shut down, and did so
 // after its step had given up on it, is off. It returns the names of running VMs that have no step.
-func reconcile(steps []hostrecord.Step, running map[string]string, off map[string]bool) (come []string) {
+func reconcile(steps []hostrecord.RecordedStep, running map[string]string, off map[string]bool) (come []string) {
 	for i, s := range steps {
 		if s.Result == hostrecord.ResultFailed && s.Stopping && off[s.UUID] {
 			steps[i].Result, steps[i].Reason = turnedOff(s.Method), ""
@@ -133,7 +133,7 @@ func reconcile(steps []hostrecord.Step, running map[string]string, off map[strin
 	}
 
 	for uuid, name := range running {
-		i := slices.IndexFunc(steps, func(s hostrecord.Step) bool { return s.UUID == uuid })
+		i := slices.IndexFunc(steps, func(s hostrecord.RecordedStep) bool { return s.UUID == uuid })
 
 		switch {
 		case i < 0:

@@ -68,7 +68,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 	}
 
 	// As if it had got the device after the drain began: nothing but the move itself knows.
-	d := drain.Begun(f.Drainer, drain.Drain{Host: from.Name, ID: "m"}, hostrecord.Step{Step: unasked[0]})
+	d := drain.Begun(f.Drainer, drain.Drain{Host: from.Name, ID: "m"}, hostrecord.RecordedStep{Step: unasked[0]})
 
 	_, refused := d.Try(t.Context(), 0, d.Rule(0))
 	if b, ok := errors.AsType[*migration.BlockedError](refused); !ok ||
@@ -105,7 +105,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 	// mark.
 	err = f.ChangeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
 		r.Cordon = &hostrecord.Cordon{ID: "killed", Owner: "bob", Why: "a test"}
-		r.Evacuation = &hostrecord.Evacuation{Steps: []hostrecord.Step{{Step: unasked[0]}}}
+		r.Evacuation = &hostrecord.Evacuation{Steps: []hostrecord.RecordedStep{{Step: unasked[0]}}}
 		r.Evacuation.Steps[0].Strategy = evacuation.External
 
 		return nil

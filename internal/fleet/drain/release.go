@@ -152,14 +152,16 @@ func sentence(name, happens string) string {
 }
 
 // completed reports whether the step belongs to a completed drain.
-func (r *releaseRun) completed(s hostrecord.Step) bool { return r.evacuation.Done || s.Completed }
+func (r *releaseRun) completed(s hostrecord.RecordedStep) bool {
+	return r.evacuation.Done || s.Completed
+}
 
 // undoSteps undoes every step as far as the user wants it, and returns what stays recorded.
 func (r *releaseRun) undoSteps(ctx context.Context) (*hostrecord.Evacuation, error) {
 	var (
 		mu             sync.Mutex
 		errs           []error
-		left           []hostrecord.Step
+		left           []hostrecord.RecordedStep
 		going          sync.WaitGroup
 		moving, others []int
 	)
@@ -292,7 +294,7 @@ func (r *releaseRun) bringBack(ctx context.Context, i int) error {
 		return err
 	}
 
-	step := hostrecord.Step{Step: s.Step, Ran: s.Returning, Halted: s.ReturningHalted}
+	step := hostrecord.RecordedStep{Step: s.Step, Ran: s.Returning, Halted: s.ReturningHalted}
 	step.Target = r.host.Name
 
 	if s.Method == evacuation.MethodCold {
@@ -321,7 +323,7 @@ func (r *releaseRun) bringBack(ctx context.Context, i int) error {
 }
 
 // startHere starts the VM that an earlier Release moved back, unless that has changed by now.
-func (r *releaseRun) startHere(ctx context.Context, s hostrecord.Step) error {
+func (r *releaseRun) startHere(ctx context.Context, s hostrecord.RecordedStep) error {
 	last := inventory.LastKnown{Host: r.host.Name}
 
 	return r.drainer.mover.WithVMLocked(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *inventory.VM) error {
@@ -335,7 +337,7 @@ func (r *releaseRun) startHere(ctx context.Context, s hostrecord.Step) error {
 
 // restorePower restores the VM's autostart, if the VM is still on the host where it was shut down, and starts the VM if
 // decidePower says so.
-func (r *releaseRun) restorePower(ctx context.Context, s hostrecord.Step) error {
+func (r *releaseRun) restorePower(ctx context.Context, s hostrecord.RecordedStep) error {
 	last := r.lastKnown(s)
 
 	return r.drainer.mover.WithVMLocked(ctx, s.UUID, last, "restoring", func(ctx context.Context, vm *inventory.VM) error {

@@ -17,15 +17,15 @@ import (
 )
 
 // coldMoved is the step of a VM that was moved to that host while it was off.
-func coldMoved(uuid, name string, to *lab.Host, ran bool) hostrecord.Step {
-	s := hostrecord.Step{Result: hostrecord.ResultColdMoved, Ran: ran}
+func coldMoved(uuid, name string, to *lab.Host, ran bool) hostrecord.RecordedStep {
+	s := hostrecord.RecordedStep{Result: hostrecord.ResultColdMoved, Ran: ran}
 	s.UUID, s.Name, s.Method, s.Target = uuid, name, evacuation.MethodCold, to.Name
 
 	return s
 }
 
 // maintained records that a maintenance has drained the host by these steps.
-func maintained(t *testing.T, f *fleet.Fleet, host *lab.Host, steps ...hostrecord.Step) {
+func maintained(t *testing.T, f *fleet.Fleet, host *lab.Host, steps ...hostrecord.RecordedStep) {
 	t.Helper()
 
 	if err := f.Cordon(t.Context(), host.Name, "m", "a test"); err != nil {

@@ -37,7 +37,7 @@ func (r *releaseRun) noteReturning(ctx context.Context, i int, returning, halted
 
 // forget removes a step whose VM is restored from the record: if this run is killed, the next one must not start a VM
 // that its user has turned off since.
-func (r *releaseRun) forget(ctx context.Context, s hostrecord.Step) {
+func (r *releaseRun) forget(ctx context.Context, s hostrecord.RecordedStep) {
 	err := r.drainer.records.ChangeRecord(ctx, r.host, func(record *hostrecord.Record) error {
 		if at := r.indexIn(record, s.UUID); at >= 0 {
 			record.Evacuation.Steps = slices.Delete(record.Evacuation.Steps, at, at+1)
@@ -56,5 +56,5 @@ func (r *releaseRun) indexIn(record *hostrecord.Record, uuid string) int {
 		return -1
 	}
 
-	return slices.IndexFunc(record.Evacuation.Steps, func(s hostrecord.Step) bool { return s.UUID == uuid })
+	return slices.IndexFunc(record.Evacuation.Steps, func(s hostrecord.RecordedStep) bool { return s.UUID == uuid })
 }

@@ -93,7 +93,7 @@ func toUndo(
 
 // planStep returns what undoing the step does with its VM, or why the VM stays as it is. Both are "" if there is
 // nothing to say.
-func (r *releaseRun) planStep(ctx context.Context, s hostrecord.Step) (restored, unrestored string) {
+func (r *releaseRun) planStep(ctx context.Context, s hostrecord.RecordedStep) (restored, unrestored string) {
 	back := r.movesBack(s)
 	if !back && !r.mayBeOff(s) {
 		return "", ""
@@ -160,7 +160,7 @@ func (d restoration) text(host string) string {
 }
 
 // usualReturn returns what is done with the VM of a step that is restored, if nothing has changed since the drain.
-func usualReturn(s hostrecord.Step) restoration {
+func usualReturn(s hostrecord.RecordedStep) restoration {
 	switch {
 	case s.Result == hostrecord.ResultShutDown:
 		return starts
@@ -184,21 +184,21 @@ type decision struct {
 }
 
 // movesBack reports whether the VM of the step is to be moved back.
-func (r *releaseRun) movesBack(s hostrecord.Step) bool {
+func (r *releaseRun) movesBack(s hostrecord.RecordedStep) bool {
 	moved := s.Result == hostrecord.ResultMoved || s.Result == hostrecord.ResultColdMoved
 
 	return moved && r.restore && r.completed(s) && s.Target != ""
 }
 
 // startsAgain reports whether the VM of the step, which was shut down or saved, is to be started.
-func (r *releaseRun) startsAgain(s hostrecord.Step) bool {
+func (r *releaseRun) startsAgain(s hostrecord.RecordedStep) bool {
 	off := s.Result == hostrecord.ResultShutDown || s.Result == hostrecord.ResultSaved
 
 	return off && r.restore && r.completed(s)
 }
 
 // mayBeOff reports whether the step turned the VM off, or its autostart. A step that failed may have done so.
-func (r *releaseRun) mayBeOff(s hostrecord.Step) bool {
+func (r *releaseRun) mayBeOff(s hostrecord.RecordedStep) bool {
 	switch s.Result {
 	case hostrecord.ResultMoved, hostrecord.ResultColdMoved:
 		return false
@@ -211,7 +211,7 @@ func (r *releaseRun) mayBeOff(s hostrecord.Step) bool {
 
 // lastKnown returns where the VM of the step was last. A host that is no longer configured may have a VM that was
 // moved, until that host is fenced.
-func (r *releaseRun) lastKnown(s hostrecord.Step) inventory.LastKnown {
+func (r *releaseRun) lastKnown(s hostrecord.RecordedStep) inventory.LastKnown {
 	if r.movesBack(s) {
 		return inventory.LastKnown{Host: s.Target, HostUUID: s.TargetUUID}
 	}
@@ -221,7 +221,7 @@ func (r *releaseRun) lastKnown(s hostrecord.Step) inventory.LastKnown {
 
 // decideMove decides about a VM that is to be moved back. A VM that runs and can't move live is shut down only if its
 // rule still allows that.
-func (r *releaseRun) decideMove(ctx context.Context, vm *inventory.VM, s hostrecord.Step) (decision, error) {
+func (r *releaseRun) decideMove(ctx context.Context, vm *inventory.VM, s hostrecord.RecordedStep) (decision, error) {
 	arrived := vm.Host == s.Target
 	if s.TargetUUID != "" {
 		arrived = vm.HostUUID == s.TargetUUID
@@ -265,13 +265,13 @@ func (r *releaseRun) decideMove(ctx context.Context, vm *inventory.VM, s hostrec
 
 // startsAfterMove reports whether the VM, which is off, is started once it is back: an earlier Release shut it down for
 // its cold move.
-func startsAfterMove(vm *inventory.VM, s hostrecord.Step) bool {
+func startsAfterMove(vm *inventory.VM, s hostrecord.RecordedStep) bool {
 	return s.Returning && (s.ReturningHalted || vm.Metadata.RunStrategy != status.Halted)
 }
 
 // startsHere reports whether the VM is back and still to be started: the earlier Release that moved it back was killed
 // before it could start it.
-func (r *releaseRun) startsHere(vm *inventory.VM, s hostrecord.Step) bool {
+func (r *releaseRun) startsHere(vm *inventory.VM, s hostrecord.RecordedStep) bool {
 	return vm.On == r.host && !vm.Active && startsAfterMove(vm, s)
 }
 
@@ -294,7 +294,7 @@ func (r *releaseRun) ruleNow(ctx context.Context, vm *inventory.VM) (evacuation.
 
 // decidePower decides about a VM that the drain turned off, or may have. A VM that is Halted now stays off, and so does
 // one that an incomplete drain turned off. An apply starts one that is Always to run.
-func (r *releaseRun) decidePower(vm *inventory.VM, s hostrecord.Step) decision {
+func (r *releaseRun) decidePower(vm *inventory.VM, s hostrecord.RecordedStep) decision {
 	strategy := vm.Metadata.RunStrategy
 
 	switch {

@@ -76,10 +76,10 @@ func TestRelease_failedStepGetsItsAutostartBack(t *testing.T) {
 
 	for _, done := range []bool{true, false} {
 		dr, vm := builtIn(t)
-		step := hostrecord.Step{Result: hostrecord.ResultFailed, Autostart: true}
+		step := hostrecord.RecordedStep{Result: hostrecord.ResultFailed, Autostart: true}
 		step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
-		e := hostrecord.Evacuation{Done: done, Steps: []hostrecord.Step{step}}
+		e := hostrecord.Evacuation{Done: done, Steps: []hostrecord.RecordedStep{step}}
 		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
 
 		left, err := r.undoSteps(t.Context())
@@ -137,7 +137,7 @@ func TestLab_recordHasWhatEveryStepNoted(t *testing.T) {
 
 	h := lab.Open(t).StartHost(t)
 	dr := drainerOf(t, fleettest.HostConfigs(h))
-	steps := make([]hostrecord.Step, 20)
+	steps := make([]hostrecord.RecordedStep, 20)
 
 	for i := range steps {
 		steps[i] = stepOf(strconv.Itoa(i), evacuation.MethodShutdown, "")
@@ -185,7 +185,7 @@ func TestRelease_leavesOffWhatIsHaltedByNow(t *testing.T) {
 
 	vm.On.Forget()
 
-	step := hostrecord.Step{Result: hostrecord.ResultShutDown, Autostart: true}
+	step := hostrecord.RecordedStep{Result: hostrecord.ResultShutDown, Autostart: true}
 	step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
 	r := &releaseRun{drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: true}, restore: true}
@@ -206,15 +206,15 @@ func TestRelease_leavesOffWhatIsHaltedByNow(t *testing.T) {
 func TestRelease_restoresWhatACompletedDrainDid(t *testing.T) {
 	t.Parallel()
 
-	shutDown := hostrecord.Step{Result: hostrecord.ResultShutDown, Stopping: true}
+	shutDown := hostrecord.RecordedStep{Result: hostrecord.ResultShutDown, Stopping: true}
 	shutDown.Method = evacuation.MethodShutdown
 	completed := shutDown
 	completed.Completed = true
-	interrupted := hostrecord.Step{Result: hostrecord.ResultFailed, Ran: true}
+	interrupted := hostrecord.RecordedStep{Result: hostrecord.ResultFailed, Ran: true}
 	interrupted.Method, interrupted.Target = evacuation.MethodCold, "other"
 
 	for name, c := range map[string]struct {
-		step                 hostrecord.Step
+		step                 hostrecord.RecordedStep
 		restore, runs, tells bool
 	}{
 		"completed":                        {completed, true, true, false},
@@ -237,7 +237,7 @@ func TestRelease_restoresWhatACompletedDrainDid(t *testing.T) {
 
 		vm.On.Forget()
 
-		e := hostrecord.Evacuation{Steps: []hostrecord.Step{step}}
+		e := hostrecord.Evacuation{Steps: []hostrecord.RecordedStep{step}}
 		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: c.restore}
 		restored, unrestored := r.planStep(t.Context(), step)
 
@@ -289,12 +289,12 @@ func TestRelease_startsWhatAKilledOneMovedBack(t *testing.T) {
 
 		vm.On.Forget()
 
-		step := hostrecord.Step{
+		step := hostrecord.RecordedStep{
 			Result: hostrecord.ResultColdMoved, Ran: c.ran, Returning: c.returning, ReturningHalted: c.halted,
 		}
 		step.UUID, step.Name, step.Method, step.Target = vm.UUID, vm.Name, evacuation.MethodCold, vm.Host
 
-		e := hostrecord.Evacuation{Done: true, Steps: []hostrecord.Step{step}}
+		e := hostrecord.Evacuation{Done: true, Steps: []hostrecord.RecordedStep{step}}
 		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
 
 		restored, unrestored := r.planStep(t.Context(), step)
@@ -318,10 +318,10 @@ func TestRelease_whatFailsStaysRecorded(t *testing.T) {
 	t.Parallel()
 
 	dr, vm := builtIn(t)
-	step := hostrecord.Step{Result: hostrecord.ResultFailed, Autostart: true}
+	step := hostrecord.RecordedStep{Result: hostrecord.ResultFailed, Autostart: true}
 	step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
-	e := hostrecord.Evacuation{Steps: []hostrecord.Step{step}}
+	e := hostrecord.Evacuation{Steps: []hostrecord.RecordedStep{step}}
 	r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
 
 	ended, cancel := context.WithCancel(t.Context())
@@ -358,7 +358,7 @@ func TestLab_releaseRecordsWhatItDoes(t *testing.T) {
 	h := lab.Open(t).StartHost(t)
 	dr := drainerOf(t, fleettest.HostConfigs(h))
 	host := dr.hosts.Host(h.Name)
-	steps := []hostrecord.Step{
+	steps := []hostrecord.RecordedStep{
 		stepOf("a", evacuation.MethodCold, hostrecord.ResultColdMoved),
 		stepOf("b", evacuation.MethodShutdown, hostrecord.ResultShutDown),
 	}
@@ -426,7 +426,7 @@ func TestRelease_startWaitsForNoMove(t *testing.T) {
 
 	dr, vm := builtIn(t)
 
-	var steps []hostrecord.Step
+	var steps []hostrecord.RecordedStep
 
 	for range dr.mover.Queue.Limits().InboundPerHost {
 		step := stepOf(fleettest.DefineBuiltIn(t, vm.On), evacuation.MethodLive, hostrecord.ResultMoved)

@@ -44,7 +44,7 @@ func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecor
 // The step has the names that the hosts had then, and so has a record of a migration without their UUIDs. They may have
 // others by now. So a host is recognized by its UUID if it is recorded, and the source of the VM's last migration may
 // have another name if that migration began before the drain was given up.
-func untouchedSince(vm *inventory.VM, host string, s hostrecord.Step, abandoned time.Time) bool {
+func untouchedSince(vm *inventory.VM, host string, s hostrecord.RecordedStep, abandoned time.Time) bool {
 	there := vm.Host == s.Target
 	if s.TargetUUID != "" {
 		there = vm.HostUUID == s.TargetUUID

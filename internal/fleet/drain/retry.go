@@ -122,7 +122,7 @@ func isPermanent(err error) bool {
 }
 
 // ruleOf returns the eviction rule that applies to the VM of a step.
-func ruleOf(in evacuation.Input, s hostrecord.Step) evacuation.Rule {
+func ruleOf(in evacuation.Input, s hostrecord.RecordedStep) evacuation.Rule {
 	vm, here := in.VM(s.UUID)
 	if !here {
 		return evacuation.Rule{Strategy: s.Strategy}

@@ -32,7 +32,7 @@ func TestLab_coldMovedAsksBeforeItStarts(t *testing.T) {
 	d := light(t, l, "cold", nil)
 	vm := create(t, ownFleet(t, "alice", from), l, d)
 
-	step := hostrecord.Step{
+	step := hostrecord.RecordedStep{
 		Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Method: evacuation.MethodCold, Target: to.Name}, Ran: true,
 	}
 	moveCold := func() error {
@@ -97,7 +97,7 @@ func TestLab_coldMovedAsksBeforeItStarts(t *testing.T) {
 		}
 	}
 
-	again := drain.Begun(f.Drainer, drain.Drain{Host: to.Name}, hostrecord.Step{
+	again := drain.Begun(f.Drainer, drain.Drain{Host: to.Name}, hostrecord.RecordedStep{
 		Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: from.Name}, Ran: true,
 	})
 	_, err := again.MoveCold(t.Context(), 0)
@@ -180,7 +180,7 @@ func haltedMeanwhile(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM,
 	strategy(status.Halted)
 
 	for _, before := range []bool{false, true} {
-		_, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+		_, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.RecordedStep{
 			Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: to.Name}, Ran: true, Halted: before,
 		}).MoveCold(t.Context(), 0)
 		if err != nil {
@@ -213,7 +213,7 @@ func leftMeanwhile(t *testing.T, f *fleet.Fleet, vm *inventory.VM, from, to *lab
 	over := make(chan error, 1)
 
 	go func() {
-		_, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+		_, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.RecordedStep{
 			Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: to.Name},
 		}).MoveCold(t.Context(), 0)
 		over <- err
@@ -232,7 +232,7 @@ func leftMeanwhile(t *testing.T, f *fleet.Fleet, vm *inventory.VM, from, to *lab
 	}
 
 	// Nor is it moved on because an earlier run had begun to move it.
-	if _, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+	if _, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.RecordedStep{
 		Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: from.Name}, Ran: true,
 	}).MoveCold(t.Context(), 0); err != nil {
 		t.Error(err)
@@ -261,7 +261,7 @@ func runsUntilItsTurn(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM
 	defer cancel()
 
 	go func() {
-		_, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+		_, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.RecordedStep{
 			Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: to.Name},
 		}).MoveCold(ctx, 0)
 		over <- err
@@ -321,7 +321,7 @@ func interruptedAsItShutsDown(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inve
 	}})
 
 	go func() {
-		_, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.Step{
+		_, err := drain.Begun(f.Drainer, drain.Drain{Host: from.Name}, hostrecord.RecordedStep{
 			Step: evacuation.Step{UUID: vm.UUID, Name: vm.Name, Target: to.Name},
 		}).MoveCold(ctx, 0)
 		over <- err

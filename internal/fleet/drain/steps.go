@@ -19,7 +19,7 @@ import (
 // the earlier drain before that could record it.
 func mergeSteps(
 	in evacuation.Input, steps []evacuation.Step, given bool, before *hostrecord.Evacuation,
-) (merged []hostrecord.Step, gone []evacuation.Step) {
+) (merged []hostrecord.RecordedStep, gone []evacuation.Step) {
 	if before == nil {
 		before = &hostrecord.Evacuation{}
 	}
@@ -47,14 +47,16 @@ func mergeSteps(
 	}
 
 	for _, s := range steps {
-		if !slices.ContainsFunc(before.Steps, func(o hostrecord.Step) bool { return o.UUID == s.UUID }) {
+		if !slices.ContainsFunc(before.Steps, func(o hostrecord.RecordedStep) bool { return o.UUID == s.UUID }) {
 			step, _ := resumeStep(in, s, nil)
 			merged = append(merged, step)
 		}
 	}
 
 	if given {
-		slices.SortStableFunc(merged, func(a, b hostrecord.Step) int { return cmp.Compare(find(a.UUID), find(b.UUID)) })
+		slices.SortStableFunc(merged, func(a, b hostrecord.RecordedStep) int {
+			return cmp.Compare(find(a.UUID), find(b.UUID))
+		})
 	}
 
 	for i, s := range merged {
@@ -69,11 +71,11 @@ func mergeSteps(
 // resumeStep returns a step with what is done of it already: by an earlier drain, which may have been killed before it
 // could record that, or by another tool. gone says that the VM left in the earlier drain, which didn't record it.
 func resumeStep(
-	in evacuation.Input, now evacuation.Step, before *hostrecord.Step,
-) (step hostrecord.Step, gone bool) {
+	in evacuation.Input, now evacuation.Step, before *hostrecord.RecordedStep,
+) (step hostrecord.RecordedStep, gone bool) {
 	vm, here := in.VM(now.UUID)
 	off := here && !vm.Active
-	step = hostrecord.Step{Step: now}
+	step = hostrecord.RecordedStep{Step: now}
 	if before != nil {
 		step.Autostart = before.Autostart
 		// After a step that was done the VM was started again. A step by another method hasn't begun to turn it off.
@@ -110,8 +112,8 @@ func resumeStep(
 }
 
 // undone returns the steps that are still to be done, without their results.
-func undone(steps []hostrecord.Step) []evacuation.Step {
-	return plainSteps(slices.DeleteFunc(slices.Clone(steps), hostrecord.Step.Done))
+func undone(steps []hostrecord.RecordedStep) []evacuation.Step {
+	return plainSteps(slices.DeleteFunc(slices.Clone(steps), hostrecord.RecordedStep.Done))
 }
 
 // turnedOff returns the result of a step that turns a VM off by this method.

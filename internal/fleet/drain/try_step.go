@@ -90,7 +90,7 @@ func (d *drainRun) noteTarget(ctx context.Context, i int) {
 
 // verifyArrived returns an error if the VM is still on the host that it was to leave. On any other host it has left,
 // whichever run or tool moved it there.
-func verifyArrived(from *inventory.Host, vm *inventory.VM, s hostrecord.Step, err error) error {
+func verifyArrived(from *inventory.Host, vm *inventory.VM, s hostrecord.RecordedStep, err error) error {
 	if err == nil && vm != nil && vm.Host == from.Name {
 		return &inventory.Error{VM: s.Name, Host: from.Name, Kind: move.ErrNotMoved, Detail: "it is still there"}
 	}
@@ -258,7 +258,8 @@ type coldNotes struct {
 // guest shuts down, moveCold waits for that a little longer: see turnsOffSoon. A VM that has left the host meanwhile is
 // left alone. The host doesn't keep the originals of disks that are in remove.
 func (dr *Drainer) moveCold(
-	ctx context.Context, from *inventory.Host, s hostrecord.Step, o migration.Options, remove []string, note coldNotes,
+	ctx context.Context, from *inventory.Host, s hostrecord.RecordedStep, o migration.Options, remove []string,
+	note coldNotes,
 ) (move.SourceFiles, error) {
 	last := inventory.LastKnown{Host: from.Name}
 

@@ -84,7 +84,7 @@ func changesVM(method string) bool {
 }
 
 // verifySteps returns why the steps, of which s is the next, can't be followed exactly now.
-func (d *drainRun) verifySteps(ctx context.Context, s hostrecord.Step) ([]string, error) {
+func (d *drainRun) verifySteps(ctx context.Context, s hostrecord.RecordedStep) ([]string, error) {
 	d.mu.Lock()
 	steps, underWay := slices.Clone(d.steps), maps.Clone(d.underWay)
 	d.mu.Unlock()
@@ -127,8 +127,8 @@ func (d *drainRun) verifySteps(ctx context.Context, s hostrecord.Step) ([]string
 // stepChanges returns why the steps that are neither done nor under way can't be followed exactly. A VM that was shut
 // down to be moved is under way until it has moved, whichever run shut it down. The step of a VM that can't be
 // inspected holds: nothing shows that it changed, and the step itself fails if it is impossible.
-func stepChanges(steps []hostrecord.Step, underWay map[string]bool, in evacuation.Input) (changes []string) {
-	ours := make(map[string]hostrecord.Step, len(steps))
+func stepChanges(steps []hostrecord.RecordedStep, underWay map[string]bool, in evacuation.Input) (changes []string) {
+	ours := make(map[string]hostrecord.RecordedStep, len(steps))
 	for _, s := range steps {
 		ours[s.UUID] = s
 	}

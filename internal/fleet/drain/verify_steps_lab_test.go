@@ -149,7 +149,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 	}
 
 	at := slices.IndexFunc(fresh, func(s evacuation.Step) bool { return s.UUID == made["waiting"].UUID })
-	d := drain.Begun(f.Drainer, drain.Drain{Host: from.Name, Steps: fresh}, hostrecord.Step{Step: fresh[at]})
+	d := drain.Begun(f.Drainer, drain.Drain{Host: from.Name, Steps: fresh}, hostrecord.RecordedStep{Step: fresh[at]})
 	err := d.BeginStep(t.Context(), 0)
 	want := fmt.Sprintf("virtual machine %q was to go to host %q, but was moved to host %q",
 		made["waiting"].Name, to.Name, away.Name)

@@ -28,7 +28,7 @@ func TestStepChanges_inTheMiddle(t *testing.T) {
 	in := evacuation.Input{
 		Host: "kvm1", Hosts: []evacuation.Host{{Name: "kvm2", Free: 2}}, Default: evacuation.LiveMigrate,
 	}
-	step := func(name, method, result string) hostrecord.Step {
+	step := func(name, method, result string) hostrecord.RecordedStep {
 		s := stepOf(name, method, result)
 		s.Strategy, s.Origin = evacuation.LiveMigrate, evacuation.OriginProvider
 
@@ -46,7 +46,7 @@ func TestStepChanges_inTheMiddle(t *testing.T) {
 	}
 
 	for name, tt := range map[string]struct {
-		step     hostrecord.Step
+		step     hostrecord.RecordedStep
 		machine  evacuation.VM
 		underWay bool
 		want     string
@@ -74,7 +74,7 @@ func TestStepChanges_inTheMiddle(t *testing.T) {
 		now := in
 		now.VMs = []evacuation.VM{tt.machine}
 
-		got := strings.Join(stepChanges([]hostrecord.Step{tt.step}, map[string]bool{"a": tt.underWay}, now), "\n")
+		got := strings.Join(stepChanges([]hostrecord.RecordedStep{tt.step}, map[string]bool{"a": tt.underWay}, now), "\n")
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
@@ -84,7 +84,7 @@ func TestStepChanges_inTheMiddle(t *testing.T) {
 	half.Ran = true // An earlier attempt has shut it down to move it.
 	in.VMs = []evacuation.VM{off(machine("a"))}
 
-	if got := stepChanges([]hostrecord.Step{half}, nil, in); len(got) > 0 {
+	if got := stepChanges([]hostrecord.RecordedStep{half}, nil, in); len(got) > 0 {
 		t.Errorf("half moved: %v", got)
 	}
 }

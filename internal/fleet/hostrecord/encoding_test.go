@@ -23,7 +23,7 @@ func evacuationOf(machines int) *Evacuation {
 	e := &Evacuation{Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Done: true}
 
 	for i := range machines {
-		s := Step{Step: evacuation.Step{
+		s := RecordedStep{Step: evacuation.Step{
 			UUID: uuid.NewString(), Name: fmt.Sprintf("customer-%d-web-%d", i%17, i), Strategy: evacuation.LiveMigrate,
 			Origin: evacuation.OriginPolicy, Policy: "production", Method: evacuation.MethodLive, Target: "kvm2",
 			Transfer: 1 << 33,

@@ -28,7 +28,7 @@ type Evacuation struct {
 	// Ended says that the drain ended before the host was drained: no run works on it.
 	Ended bool `json:"ended,omitempty"`
 	// Steps are all steps, in their order.
-	Steps []Step `json:"steps"`
+	Steps []RecordedStep `json:"steps"`
 	// Abridged says that there was no room for the steps.
 	Abridged bool `json:"abridged,omitempty"`
 	// Releasing is the id of a maintenance that has ended and still has to undo what the steps did; "" if there is none.
@@ -82,15 +82,15 @@ func (e *Evacuation) Keeps(uuid string) bool {
 		return true
 	}
 
-	return slices.ContainsFunc(e.Steps, func(s Step) bool {
+	return slices.ContainsFunc(e.Steps, func(s RecordedStep) bool {
 		moved := s.Result == ResultMoved || s.Result == ResultColdMoved
 
 		return s.UUID == uuid && (!moved || s.WentTo() == "")
 	})
 }
 
-// Step is a step of the plan and its result.
-type Step struct {
+// RecordedStep is a step of the plan, evacuation.Step, with what came of it.
+type RecordedStep struct {
 	evacuation.Step
 
 	// Result is one of the results above.
@@ -127,14 +127,14 @@ type Step struct {
 }
 
 // Done reports whether nothing is left to do.
-func (s Step) Done() bool { return s.Result != "" && s.Result != ResultFailed }
+func (s RecordedStep) Done() bool { return s.Result != "" && s.Result != ResultFailed }
 
 // WentTo returns the host to which the VM was moved, or was to be moved; "" if none is known.
-func (s Step) WentTo() string { return cmp.Or(s.Arrived, s.Target) }
+func (s RecordedStep) WentTo() string { return cmp.Or(s.Arrived, s.Target) }
 
 // off reports whether the drain has turned the VM off, or is about to: the result is recorded a little later. A guest
 // that was asked to shut down may do so after the drain has given up on it.
-func (s Step) off() bool {
+func (s RecordedStep) off() bool {
 	switch s.Method {
 	case evacuation.MethodShutdown, evacuation.MethodSave, evacuation.MethodCold:
 		return s.Result == "" || s.Result == ResultShutDown || s.Result == ResultSaved ||
@@ -145,11 +145,11 @@ func (s Step) off() bool {
 }
 
 // Asked reports whether the drain has begun to turn the VM off, so that it is the drain's doing if the VM is off.
-func (s Step) Asked() bool { return s.Stopping || s.Ran }
+func (s RecordedStep) Asked() bool { return s.Stopping || s.Ran }
 
 // DoneText describes what was done with a VM, and where it was moved. A VM that another tool had moved before may be
 // anywhere: its reason says so.
-func (s Step) DoneText() string {
+func (s RecordedStep) DoneText() string {
 	text := fmt.Sprintf("%q %s", s.Name, s.Result)
 
 	if s.WentTo() != "" && (s.Reason == "" || s.Result == ResultColdMoved) {

@@ -12,13 +12,13 @@ import (
 func TestEvacuation_keepsWhatTheDrainLeft(t *testing.T) {
 	t.Parallel()
 
-	step := func(uuid, result, target string) Step {
-		s := Step{Result: result}
+	step := func(uuid, result, target string) RecordedStep {
+		s := RecordedStep{Result: result}
 		s.UUID, s.Target = uuid, target
 
 		return s
 	}
-	e := &Evacuation{Done: true, Steps: []Step{
+	e := &Evacuation{Done: true, Steps: []RecordedStep{
 		step("shut down", ResultShutDown, ""), step("saved", ResultSaved, ""), step("off before", ResultLeft, ""),
 		step("moved", ResultMoved, "kvm2"), step("moved off", ResultColdMoved, "kvm2"), step("gone", ResultMoved, ""),
 	}}

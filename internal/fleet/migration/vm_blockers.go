@@ -170,6 +170,47 @@ func (f *blockerList) checkBlockedReasons(vm VM) {
 	}
 }
 
+// checkOffline finds what a stopped VM has on its host that can't be copied.
+func (f *blockerList) checkOffline(vm VM) {
+	facts := vm.Mobility
+	if vm.ManagedSave {
+		f.block(ManagedSaveNotMigratable, "", "its memory was saved on its host, and would stay there",
+			"Start it and move it while it runs, or drop the memory with virsh managedsave-remove.")
+	}
+	const remedy = "Start the VM and move it while it runs."
+	if facts.NVRAMOther != "" && facts.NVRAMOther != "network" {
+		f.block(NVRAMNotMigratable, "firmware", "its firmware's variables are in storage of type "+facts.NVRAMOther+
+			" of its host", remedy)
+	}
+	if vm.Session && facts.NVRAMUnnamed {
+		f.block(NVRAMNotMigratable, "firmware", "where its user's libvirt keeps its firmware's variables is not known",
+			remedy)
+	}
+	switch {
+	case vm.Session && facts.TPM == "emulator":
+		f.block(TPMNotMigratable, "", "where its user's libvirt keeps the state of its TPM is not known", remedy)
+	case facts.TPM == "external":
+		f.block(TPMNotMigratable, "", "the state of its TPM is kept by a program of its host", remedy)
+	case facts.TPMSpecial != "":
+		f.block(TPMNotMigratable, "", "the state of its TPM is not kept as usual: "+facts.TPMSpecial, remedy)
+	}
+	for _, disk := range facts.Disks {
+		if disk.Network || disk.Empty || disk.Path != "" && !disk.Block {
+			continue
+		}
+		if disk.Shareable {
+			if !disk.Shared {
+				f.mayBlock(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s, is shareable and isn't copied, "+
+					"and whether the target reaches the same storage is unknown", disk.Key, describeStorage(disk)),
+					"Make sure that it does, then say so: disks."+disk.Key+".shared = true.")
+			}
+			continue
+		}
+		f.block(DisksNotLiveMigratable, "disks."+disk.Key, fmt.Sprintf("disk %q is %s of its host, and only files are copied",
+			disk.Key, describeStorage(disk)), "Start the VM and move it while it runs, or use network storage.")
+	}
+}
+
 // checkState finds states and jobs of a VM in which it can't be moved.
 func (f *blockerList) checkState(vm VM) {
 	switch {

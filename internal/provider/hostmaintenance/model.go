@@ -49,7 +49,7 @@ func (m *model) readReason(why string) {
 }
 
 // setSteps records the result for each VM.
-func (m *model) setSteps(steps []hostrecord.Step, drained bool) {
+func (m *model) setSteps(steps []hostrecord.RecordedStep, drained bool) {
 	m.Drained = types.BoolValue(drained)
 	results := make([]attr.Value, len(steps))
 	for i, s := range steps {

@@ -14,11 +14,11 @@ import (
 // The state says of every VM where it went, also of one that another tool has moved.
 func TestModel_resultsSayWhereVMsWent(t *testing.T) {
 	t.Parallel()
-	step := func(target, arrived string) hostrecord.Step {
-		return hostrecord.Step{Step: evacuation.Step{Target: target}, Arrived: arrived}
+	step := func(target, arrived string) hostrecord.RecordedStep {
+		return hostrecord.RecordedStep{Step: evacuation.Step{Target: target}, Arrived: arrived}
 	}
 	var m model
-	m.setSteps([]hostrecord.Step{step("kvm2", ""), step("", "kvm3"), step("", "")}, true)
+	m.setSteps([]hostrecord.RecordedStep{step("kvm2", ""), step("", "kvm3"), step("", "")}, true)
 	for i, want := range []attr.Value{types.StringValue("kvm2"), types.StringValue("kvm3"), types.StringNull()} {
 		result, _ := m.Results.Elements()[i].(types.Object)
 		if got := result.Attributes()["target"]; !want.Equal(got) {
@@ -31,22 +31,22 @@ func TestModel_resultsSayWhereVMsWent(t *testing.T) {
 // what it did and no other one has taken it over.
 func TestModel_leavesUnfinished(t *testing.T) {
 	t.Parallel()
-	moved := hostrecord.Step{Step: evacuation.Step{Name: "web"}, Result: hostrecord.ResultMoved}
+	moved := hostrecord.RecordedStep{Step: evacuation.Step{Name: "web"}, Result: hostrecord.ResultMoved}
 	undone := hostrecord.Record{Evacuation: &hostrecord.Evacuation{}}
 	another := hostrecord.Record{Cordon: &hostrecord.Cordon{ID: "n", Owner: "bob"}, Evacuation: undone.Evacuation}
-	failed := hostrecord.Step{Step: evacuation.Step{Name: "db"}, Result: hostrecord.ResultFailed}
+	failed := hostrecord.RecordedStep{Step: evacuation.Step{Name: "db"}, Result: hostrecord.ResultFailed}
 	for what, c := range map[string]struct {
-		steps   []hostrecord.Step
+		steps   []hostrecord.RecordedStep
 		drained bool
 		record  hostrecord.Record
 		warns   string
 	}{
-		"lost":                      {steps: []hostrecord.Step{moved, failed}, warns: `"web": Moved`},
-		"did nothing":               {steps: []hostrecord.Step{failed}},
-		"finished, then ended":      {steps: []hostrecord.Step{moved}, drained: true},
-		"ended, and not undone":     {steps: []hostrecord.Step{moved}, record: undone},
-		"taken over":                {steps: []hostrecord.Step{moved}, record: another, warns: "cordoned by bob"},
-		"finished, another follows": {steps: []hostrecord.Step{moved}, drained: true, record: another},
+		"lost":                      {steps: []hostrecord.RecordedStep{moved, failed}, warns: `"web": Moved`},
+		"did nothing":               {steps: []hostrecord.RecordedStep{failed}},
+		"finished, then ended":      {steps: []hostrecord.RecordedStep{moved}, drained: true},
+		"ended, and not undone":     {steps: []hostrecord.RecordedStep{moved}, record: undone},
+		"taken over":                {steps: []hostrecord.RecordedStep{moved}, record: another, warns: "cordoned by bob"},
+		"finished, another follows": {steps: []hostrecord.RecordedStep{moved}, drained: true, record: another},
 	} {
 		m := model{Host: types.StringValue("kvm1")}
 		m.setSteps(c.steps, c.drained)
@@ -65,7 +65,7 @@ func TestModel_leavesUnfinished(t *testing.T) {
 // The time for moving VMs back is that of what moves back, also if the host has lost its record.
 func TestBackBudget(t *testing.T) {
 	t.Parallel()
-	big := &hostrecord.Evacuation{Steps: []hostrecord.Step{{Step: evacuation.Step{Transfer: 1 << 40}}}}
+	big := &hostrecord.Evacuation{Steps: []hostrecord.RecordedStep{{Step: evacuation.Step{Transfer: 1 << 40}}}}
 	none := backBudget(&hostrecord.Evacuation{}, nil)
 	if got := backBudget(nil, nil); got != 0 {
 		t.Errorf("%v for nothing", got)

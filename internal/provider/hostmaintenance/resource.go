@@ -254,7 +254,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 }
 
 // forcedOff warns of the guests that this drain forced off.
-func forcedOff(steps []hostrecord.Step) diag.Diagnostics {
+func forcedOff(steps []hostrecord.RecordedStep) diag.Diagnostics {
 	var forced []fleet.ForcedOff
 	for _, s := range steps {
 		if s.ForcedOff != nil {

@@ -246,7 +246,7 @@ func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, r
 		return
 	}
 	settings := plan.settings(false)
-	settings.Reads = !plan.RefreshTriggers.Equal(state.RefreshTriggers)
+	settings.MustRefresh = !plan.RefreshTriggers.Equal(state.RefreshTriggers)
 	if len(origin.UUIDs) > 0 {
 		settings.NewUUID = origin.UUIDs[0] // A host that lacks the pool gets one that is recognized as the resource's.
 	}

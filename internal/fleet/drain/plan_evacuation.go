@@ -86,7 +86,7 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 
 	steps, _ := mergeSteps(in, evacuation.Compute(in), false, before)
 	if q.Maintenance && !p.Recorded {
-		steps = slices.DeleteFunc(steps, hostrecord.Step.Done)
+		steps = slices.DeleteFunc(steps, hostrecord.RecordedStep.Done)
 	}
 
 	p.Steps = plainSteps(steps)
@@ -119,7 +119,7 @@ func (dr *Drainer) nothingLeftOn(ctx context.Context, name string, e *hostrecord
 	}
 
 	return !moveStopped || !slices.ContainsFunc(e.Steps,
-		func(s hostrecord.Step) bool { return s.Result == hostrecord.ResultLeft })
+		func(s hostrecord.RecordedStep) bool { return s.Result == hostrecord.ResultLeft })
 }
 
 // onItsWayProblem returns a warning about the VM that an onItsWayError is about, nil for none.
@@ -138,7 +138,7 @@ func onItsWayProblem(host string, onItsWay error) *inventory.Problem {
 }
 
 // plainSteps returns the steps without their results.
-func plainSteps(steps []hostrecord.Step) []evacuation.Step {
+func plainSteps(steps []hostrecord.RecordedStep) []evacuation.Step {
 	plain := make([]evacuation.Step, len(steps))
 	for i, s := range steps {
 		plain[i] = s.Step

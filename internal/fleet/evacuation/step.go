@@ -1,0 +1,38 @@
+package evacuation
+
+// Step is what a plan does with one VM.
+type Step struct {
+	UUID string `json:"id"`
+	Name string `json:"name"`
+	// Strategy, Origin and Policy are those of the VM's rule.
+	Strategy string `json:"strategy"`
+	Origin   string `json:"origin"`
+	Policy   string `json:"policy,omitempty"`
+	// MigrationPolicy is the name of the policy that tunes the migration. It is "" for none, and where nothing is
+	// moved.
+	MigrationPolicy string `json:"migration_policy,omitempty"`
+	// Method is one of the methods, Target the host that the VM moves to, "" if it doesn't move.
+	Method string `json:"method"`
+	Target string `json:"target,omitempty"`
+	// Transfer is how many bytes are copied at least: the VM's memory, if that moves, and its disks and files.
+	Transfer uint64 `json:"transfer,omitempty"`
+	// Blockers say why the method is MethodBlocked or MethodPinned.
+	Blockers []string `json:"blockers,omitempty"`
+
+	// Doubts are checks of the move to the target that have no result yet. Any of them may block the move.
+	Doubts []string `json:"-"`
+	// Memory is how much of the target's memory the VM requires, in bytes.
+	Memory uint64 `json:"-"`
+}
+
+// Reasons for blocked VMs, in addition to those of migrations.
+const (
+	// ReasonNoRoom: the VM could be moved, but no host has room for it in addition to all others.
+	ReasonNoRoom = "NoRoom"
+	// ReasonNoTarget: there is no other host, or none that accepts VMs.
+	ReasonNoTarget = "NoTarget"
+	// ReasonPinned: the VM's configuration pins it to this host.
+	ReasonPinned = "Pinned"
+	// ReasonTransient: the VM has no definition, and would be gone when it is off.
+	ReasonTransient = "Transient"
+)
