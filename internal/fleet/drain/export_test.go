@@ -61,9 +61,14 @@ func (d *drainRun) Retarget(ctx context.Context, i int) { d.retarget(ctx, i) }
 // MoveCold moves the VM of a step while it is off.
 func (d *drainRun) MoveCold(ctx context.Context, i int) (move.SourceFiles, error) {
 	note := coldNotes{
-		running:   func(context.Context, bool) error { return nil },
+		ran: func(ctx context.Context, ran, halted bool) error {
+			if ran {
+				return nil
+			}
+
+			return d.noteRan(ctx, i, ran, halted)
+		},
 		forcedOff: func(f hostrecord.ForcedOff) { d.noteForcedOff(i, f) },
-		restarted: func(ctx context.Context) { d.noteRestarted(ctx, i) },
 	}
 
 	return d.drainer.moveCold(ctx, d.host, d.steps[i], migration.Options{}, nil, note)

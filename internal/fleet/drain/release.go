@@ -298,19 +298,15 @@ func (r *releaseRun) bringBack(ctx context.Context, i int) error {
 	step.Target = r.host.Name
 
 	if s.Method == evacuation.MethodCold {
-		running := func(ctx context.Context, halted bool) error {
-			if d.does == restarts {
-				return r.noteReturning(ctx, i, true, halted)
+		ran := func(ctx context.Context, ran, halted bool) error {
+			if !ran || d.does == restarts {
+				return r.noteRan(ctx, i, ran, halted)
 			}
 
 			return &inventory.Error{VM: s.Name, Host: vm.Host, Kind: move.ErrNotMoved, Detail: "it was started meanwhile"}
 		}
-		note := coldNotes{running: running, forcedOff: r.noteForcedOff, restarted: func(ctx context.Context) {
-			if err := r.noteReturning(ctx, i, false, false); err != nil { // The end records it, unless the run is killed.
-				r.drainer.log.WarnContext(ctx, "not recorded that a VM runs again", "name", s.Name, "error", err.Error())
-			}
-		}}
-		_, err := r.drainer.moveCold(ctx, vm.On, step, d.options, copiesOf(s), note)
+		_, err := r.drainer.moveCold(ctx, vm.On, step, d.options, copiesOf(s),
+			coldNotes{ran: ran, forcedOff: r.noteForcedOff})
 
 		return err
 	}

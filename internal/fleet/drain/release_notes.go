@@ -9,9 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// noteReturning records whether the VM of a step is shut down by this Release to be moved back, so that the next one
-// starts it again if this one is killed. halted says that it runs although its configuration turns it off.
-func (r *releaseRun) noteReturning(ctx context.Context, i int, returning, halted bool) error {
+// noteRan is the note ran of coldNotes, for a VM that is moved back.
+func (r *releaseRun) noteRan(ctx context.Context, i int, returning, halted bool) error {
 	s := &r.evacuation.Steps[i]
 
 	err := r.drainer.records.ChangeRecord(ctx, r.host, func(record *hostrecord.Record) error {

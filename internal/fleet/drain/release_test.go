@@ -335,7 +335,7 @@ func TestRelease_whatFailsStaysRecorded(t *testing.T) {
 
 // What could not be recorded before a guest is shut down is recorded by the next try. The built-in host keeps no
 // record.
-func TestNoteRunning_isTriedAgain(t *testing.T) {
+func TestNoteRan_isTriedAgain(t *testing.T) {
 	t.Parallel()
 
 	dr, vm := builtIn(t)
@@ -344,7 +344,7 @@ func TestNoteRunning_isTriedAgain(t *testing.T) {
 	d := Begun(dr, Drain{Host: vm.Host}, step)
 
 	for range 2 {
-		if err := d.noteRunning(t.Context(), 0, false); err == nil || d.Step(0).Ran {
+		if err := d.noteRan(t.Context(), 0, true, false); err == nil || d.Step(0).Ran {
 			t.Errorf("%v, ran %v; want that it can't be recorded, and isn't said to be", err, d.Step(0).Ran)
 		}
 	}
@@ -389,7 +389,7 @@ func TestLab_releaseRecordsWhatItDoes(t *testing.T) {
 		return &releaseRun{drainer: dr, host: host, evacuation: *e, restore: true}
 	}
 
-	if err := runOf("m").noteReturning(t.Context(), 0, true, true); err != nil {
+	if err := runOf("m").noteRan(t.Context(), 0, true, true); err != nil {
 		t.Error(err)
 	}
 
@@ -399,7 +399,7 @@ func TestLab_releaseRecordsWhatItDoes(t *testing.T) {
 	}
 
 	other := runOf("other")
-	if err := other.noteReturning(t.Context(), 0, true, false); err == nil {
+	if err := other.noteRan(t.Context(), 0, true, false); err == nil {
 		t.Error("the end of another maintenance has noted something")
 	}
 
@@ -409,7 +409,7 @@ func TestLab_releaseRecordsWhatItDoes(t *testing.T) {
 		t.Errorf("another run changed it: %+v", e.Steps)
 	}
 
-	if err := first.noteReturning(t.Context(), 0, false, false); err != nil {
+	if err := first.noteRan(t.Context(), 0, false, false); err != nil {
 		t.Error(err)
 	}
 

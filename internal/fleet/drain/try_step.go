@@ -48,9 +48,8 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 		d.noteTarget(ctx, i)
 
 		how, err := d.drainer.moveCold(ctx, d.host, s, rule.Options, nil, coldNotes{
-			running:   func(ctx context.Context, halted bool) error { return d.noteRunning(ctx, i, halted) },
+			ran:       func(ctx context.Context, ran, halted bool) error { return d.noteRan(ctx, i, ran, halted) },
 			forcedOff: func(f hostrecord.ForcedOff) { d.noteForcedOff(i, f) },
-			restarted: func(ctx context.Context) { d.noteRestarted(ctx, i) },
 		})
 		d.noteKept(ctx, i, how)
 
@@ -211,9 +210,8 @@ func (dr *Drainer) start(ctx context.Context, vm *inventory.VM) error {
 	return dr.lifecycle.Start(held, permit, vm)
 }
 
-// noteRunning records that the VM runs before the drain shuts it down to move it, so that the next run starts it again
-// if this one is killed. halted says that its configuration turns it off.
-func (d *drainRun) noteRunning(ctx context.Context, i int, halted bool) error {
+// noteRan is the note ran of coldNotes.
+func (d *drainRun) noteRan(ctx context.Context, i int, ran, halted bool) error {
 	note := func(ran bool) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -221,36 +219,24 @@ func (d *drainRun) noteRunning(ctx context.Context, i int, halted bool) error {
 		d.steps[i].Ran, d.steps[i].Halted = ran, ran && halted
 	}
 
-	note(true)
+	note(ran)
 
 	err := d.writeRecord(ctx, false)
 	if err != nil {
-		note(false) // The VM is not shut down, and the next try records it.
+		note(false) // The VM is not shut down, and the next try records it; or it runs again, recorded or not.
 	}
 
 	return err
 }
 
-// noteRestarted records that the VM runs again where it was, after a move that failed. The next try knows nothing of a
-// VM that ran: if its user turns it off before, it stays off.
-func (d *drainRun) noteRestarted(ctx context.Context, i int) {
-	d.mu.Lock()
-	d.steps[i].Ran, d.steps[i].Halted = false, false
-	d.mu.Unlock()
-
-	if err := d.writeRecord(ctx, false); err != nil { // The end of the step records it, unless the run is killed.
-		d.drainer.log.WarnContext(ctx, "not recorded that a VM runs again", "name", d.steps[i].Name, "error", err.Error())
-	}
-}
-
 // coldNotes are told what a cold move does with a guest that runs.
 type coldNotes struct {
-	// running records that the VM runs, before its guest is shut down. halted says that its configuration turns it off.
-	running func(ctx context.Context, halted bool) error
+	// ran records that the VM runs, before its guest is shut down: if this run is killed, the next one starts it again.
+	// halted says that its configuration turns it off. If the VM isn't moved and runs again where it was, that is taken
+	// back: if its user turns it off then, it stays off.
+	ran func(ctx context.Context, ran, halted bool) error
 	// forcedOff notes that the guest was forced off.
 	forcedOff func(hostrecord.ForcedOff)
-	// restarted records that the VM was not moved, and was started again where it was.
-	restarted func(ctx context.Context)
 }
 
 // moveCold moves a VM from a host while it is off. A VM that runs is shut down when it is its turn to move, once note
@@ -278,7 +264,7 @@ func (dr *Drainer) moveCold(
 		request.TurnOff = func(ctx context.Context, vm *inventory.VM) error {
 			starts, halted = true, vm.Metadata.RunStrategy == status.Halted
 
-			if err := note.running(ctx, halted); err != nil {
+			if err := note.ran(ctx, true, halted); err != nil {
 				return err
 			}
 
@@ -306,7 +292,9 @@ func (dr *Drainer) moveCold(
 		restarted, startErr := dr.startAfterMove(after, from, s.UUID,
 			inventory.LastKnown{Host: vm.Host, HostUUID: vm.HostUUID}, shut, halted)
 		if restarted {
-			note.restarted(after)
+			if err := note.ran(after, false, false); err != nil { // The caller's end records it, unless the run is killed.
+				dr.log.WarnContext(ctx, "not recorded that a VM runs again", "name", vm.Name, "error", err.Error())
+			}
 		}
 
 		err = errors.Join(err, startErr)
