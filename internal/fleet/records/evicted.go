@@ -16,12 +16,7 @@ func (s *Store) Evicted(ctx context.Context, vm *inventory.VM) (string, error) {
 		return "", nil
 	}
 
-	a, err := s.hosts.ReplyOf(ctx, vm.On)
-	if err != nil {
-		return "", err
-	}
-
-	record, err := a.RecordOf(ctx)
+	record, err := s.recordOf(ctx, vm.On)
 	if err != nil {
 		return "", err
 	}
@@ -44,12 +39,7 @@ func (s *Store) Evicting(ctx context.Context, vm *inventory.VM) (string, error) 
 		return "", nil // there is nothing to explain, and its host need not be queried
 	}
 
-	a, err := s.hosts.ReplyOf(ctx, vm.On)
-	if err != nil {
-		return "", err
-	}
-
-	record, err := a.RecordOf(ctx)
+	record, err := s.recordOf(ctx, vm.On)
 	if err != nil {
 		return "", err
 	}

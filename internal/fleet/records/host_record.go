@@ -85,12 +85,7 @@ func (s *Store) Record(ctx context.Context, name string) (hostrecord.Record, err
 		return hostrecord.Record{}, err
 	}
 
-	a, err := s.hosts.ReplyOf(ctx, h)
-	if err != nil {
-		return hostrecord.Record{}, err
-	}
-
-	record, err := a.RecordOf(ctx)
+	record, err := s.recordOf(ctx, h)
 	if err != nil {
 		return hostrecord.Record{}, err
 	}
@@ -99,6 +94,16 @@ func (s *Store) Record(ctx context.Context, name string) (hostrecord.Record, err
 		Cordon: record.Cordon, EvictionPolicies: slices.Clone(record.EvictionPolicies),
 		MigrationPolicies: slices.Clone(record.MigrationPolicies), Evacuation: record.Evacuation,
 	}, nil
+}
+
+// recordOf returns the host's record, as of the snapshot. Callers must not change it.
+func (s *Store) recordOf(ctx context.Context, h *inventory.Host) (*hostrecord.Record, error) {
+	a, err := s.hosts.ReplyOf(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+
+	return a.RecordOf(ctx)
 }
 
 // HostUnder returns the name of the host that is under the maintenance with this id, as of the snapshot; "" if no host
