@@ -161,7 +161,7 @@ func TestHostRecord_evicted(t *testing.T) {
 		step := stepOf("web", tt.method, tt.result)
 		step.Stopping = tt.asked
 		record := hostrecord.Record{
-			Cordon:     &hostrecord.Cordon{ID: "m", Owner: "alice", Why: "new memory"},
+			Cordon: &hostrecord.Cordon{ID: "m", Owner: "alice", Why: "new memory"},
 			Evacuation: &hostrecord.Evacuation{Steps: []hostrecord.RecordedStep{
 				stepOf("other", evacuation.MethodShutdown, ""), step,
 			}},
