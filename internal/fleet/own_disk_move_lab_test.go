@@ -408,6 +408,19 @@ func TestLab_ownDisksOnASharedPool(t *testing.T) {
 	hasOnly(t, l, "kvm1", dir, file)
 	hasOnly(t, l, "kvm1", twins, twins+"/lost")
 
+	// The same if the VM is deleted before an update could.
+	m = now.Metadata
+	m.OwnDisks = maps.Clone(m.OwnDisks)
+	m.OwnDisks[pool] = domain.OwnDisk{Pool: pool, Volume: "lost", Path: dir + "/lost", HostUUID: there, Removing: true}
+
+	l.Virsh(t, "kvm1", "vol-create-as", pool, "lost", "1M")
+
+	if _, err := records.WriteMetadata(t.Context(), now, m); err != nil {
+		t.Fatal(err)
+	}
+
+	f.ForgetAll()
+
 	if report, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0); err != nil || len(report.KeptDisks) != 0 {
 		t.Errorf("deleting it: %+v, %v", report, err)
 	}

@@ -46,6 +46,10 @@ func (m *Manager) Delete(
 		return report, err
 	}
 
+	if len(losesElsewhere(vm)) > 0 {
+		vm = m.recordLost(ctx, vm)
+	}
+
 	// This is checked before the VM is stopped: if it is unknown what would be removed, the VM keeps running.
 	if err := m.checkOwnDisks(ctx, vm, false); err != nil {
 		return report, err

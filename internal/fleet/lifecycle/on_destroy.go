@@ -154,7 +154,7 @@ type Removal struct {
 // Removal returns what Delete would do with the data of the VM.
 func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, nil, nil)
-	removed := disksRemovedWithVM(vm, false)
+	removed, lost := disksRemovedWithVM(vm, false), losesElsewhere(vm)
 
 	var r Removal
 
@@ -163,6 +163,9 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 		disk := "disks." + key + ": " + o.Path
 
 		switch {
+		case slices.Contains(lost, key):
+			r.Deleted = append(r.Deleted, fmt.Sprintf("%s on host %q, which an earlier run removed from the VM", disk,
+				leftVolume(vm, o).Host))
 		case placement.IsFirstBoot(key) || !vm.OwnsHere(o):
 		case slices.Contains(removed, key):
 			switch now := spec.Disks[key].Source.File; {

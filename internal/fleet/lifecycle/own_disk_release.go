@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,6 +88,75 @@ func (m *Manager) releaseOf(
 		Creating: o.Creating, Unbased: o.Creating || placement.IsFirstBoot(key),
 		Hosts: users, Others: m.hosts.Connections().Present().Without(users.Names()...),
 	}, err
+}
+
+// isElsewhere reports whether the volume of an own disk is on another host, which the VM has left. What is in a pool
+// that hosts share is here, too.
+func (m *Manager) isElsewhere(ctx context.Context, vm *inventory.VM, o domain.OwnDisk) (bool, error) {
+	users, err := m.records.Storage().UserHosts(ctx, vm.Host, o.Pool)
+
+	return !vm.OwnsHere(o) && len(users) < 2, err
+}
+
+// leftVolume returns the volume of an own disk that is elsewhere, as one that a move left there.
+func leftVolume(vm *inventory.VM, o domain.OwnDisk) domain.LeftVolume {
+	return domain.LeftVolume{
+		Host: cmp.Or(vm.Peers[o.HostUUID], o.HostUUID), HostUUID: o.HostUUID,
+		Pool: o.Pool, Volume: o.Volume, Path: o.Path,
+	}
+}
+
+// losesElsewhere returns the keys of disks that an update has taken from the VM and couldn't delete any more, and that
+// were made on another host than the VM's.
+func losesElsewhere(vm *inventory.VM) (keys []string) {
+	own := placement.OwnDisks(vm)
+
+	for _, key := range disksRemovedWithVM(vm, false) {
+		if o := own[key]; o.Removing && o.HostUUID != "" && !vm.OwnsHere(o) {
+			keys = append(keys, key)
+		}
+	}
+
+	return keys
+}
+
+// recordLost records where the disks of losesElsewhere are, as an update would: as left on the other host, or as own
+// disks of this host if the hosts share the pool. Then they are removed with the VM. An error keeps no VM from being
+// deleted: the disks then stay, and are reported.
+func (m *Manager) recordLost(ctx context.Context, vm *inventory.VM) *inventory.VM {
+	metadata := vm.Metadata
+	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
+	metadata.LeftVolumes = slices.Clone(metadata.LeftVolumes)
+
+	for _, key := range losesElsewhere(vm) {
+		o := metadata.OwnDisks[key]
+
+		switch elsewhere, err := m.isElsewhere(ctx, vm, o); {
+		case err != nil:
+			m.log.WarnContext(ctx, "a disk that the VM has lost is not looked for", "name", vm.Name, "disk", key,
+				"error", err.Error())
+		case elsewhere:
+			metadata.LeftVolumes = append(metadata.LeftVolumes, leftVolume(vm, o))
+			delete(metadata.OwnDisks, key)
+		default:
+			o.HostUUID = vm.HostUUID
+			metadata.OwnDisks[key] = o
+		}
+	}
+
+	wrote, err := records.WriteMetadata(ctx, vm, metadata)
+	if err == nil && wrote {
+		var now *inventory.VM
+		if now, err = m.hosts.Refresh(ctx, vm); err == nil {
+			return now
+		}
+	}
+
+	if err != nil {
+		m.log.WarnContext(ctx, "not recorded where disks are that the VM has lost", "name", vm.Name, "error", err.Error())
+	}
+
+	return vm
 }
 
 // checkUsersKnown returns an error if it is unknown whether something else uses one of a VM's own disks. It is called

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -291,17 +290,14 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 // deleteOwnDisk deletes the volume of a disk that the VM has lost, here or where the VM was. It reports whether it
 // stays recorded, so that a later update tries again.
 func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk) (stays bool, err error) {
-	users, err := u.manager.records.Storage().UserHosts(ctx, u.vm.Host, o.Pool)
+	elsewhere, err := u.manager.isElsewhere(ctx, u.vm, o)
 	if err != nil {
 		return true, err
 	}
 
-	if shared := len(users) > 1; !u.vm.OwnsHere(o) && !shared {
+	if elsewhere {
 		if o.HostUUID != "" {
-			u.left = append(u.left, domain.LeftVolume{
-				Host: cmp.Or(u.vm.Peers[o.HostUUID], o.HostUUID), HostUUID: o.HostUUID,
-				Pool: o.Pool, Volume: o.Volume, Path: o.Path,
-			})
+			u.left = append(u.left, leftVolume(u.vm, o))
 		}
 
 		return false, nil
