@@ -105,7 +105,7 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Recorded
 	d.stop = stop
 	d.runSteps(working)
 
-	after, cancel := lease.CleanupContext(held, inventory.FinishTimeout)
+	after, cancel := finishContext(held)
 	defer cancel()
 
 	d.ended = true
@@ -116,6 +116,23 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Recorded
 	}
 
 	return append([]hostrecord.RecordedStep{}, d.steps...), err
+}
+
+// finishContext returns a context for what follows a step, a drain or its end. It isn't cancelled with ctx. Once the
+// time of ctx is over, or a user has interrupted it, this must end as soon as any other operation: each of the steps
+// may have used its own time after that already, and what the host can't record now, the next run finds out.
+func finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	left := inventory.FinishTimeout
+
+	if deadline, limited := ctx.Deadline(); limited {
+		left = min(left, max(time.Until(deadline), 0)+lease.Grace)
+	}
+
+	if ctx.Err() != nil {
+		left = min(left, lease.Grace)
+	}
+
+	return lease.CleanupContext(ctx, left)
 }
 
 // otherDrains returns an error if another maintenance drains the host, or is about to. It doesn't wait for the other

@@ -14,7 +14,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
@@ -63,7 +62,7 @@ func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (
 	r := &releaseRun{drainer: dr, host: h, evacuation: *releasing, restore: restore}
 	left, failures := r.undoSteps(held)
 
-	after, cancel := lease.CleanupContext(held, inventory.FinishTimeout)
+	after, cancel := finishContext(held)
 	defer cancel()
 
 	err = dr.records.ChangeRecord(after, h, func(r *hostrecord.Record) error {

@@ -14,7 +14,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 )
@@ -315,7 +314,7 @@ func (d *drainRun) finishStep(ctx context.Context, i int, result string, err err
 	}
 	d.mu.Unlock()
 
-	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
+	after, cancel := finishContext(ctx)
 	defer cancel()
 
 	if evacuation.RequestsEviction(s.Method) {

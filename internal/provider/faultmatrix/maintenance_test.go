@@ -112,6 +112,7 @@ func TestAccFaults_drain(t *testing.T) {
 				return
 			}
 			d.maintain(t, true)
+			c.limit = d.limit
 			play(t, c)
 			d.all(t, c.fault, d.to)
 			d.maintain(t, false)
