@@ -27,8 +27,8 @@ type sight struct {
 	// live and defined are its definitions by host, states what libvirt says of a running one, reasons why.
 	live, defined   map[string]*etree.Element
 	states, reasons map[string]string
-	// processes are the hosts that run a QEMU with its UUID.
-	processes []string
+	// processes are the hosts that run a QEMU with its UUID. Those of received waited for a guest when they were started.
+	processes, received []string
 }
 
 func (s *sight) active() string {
@@ -75,6 +75,9 @@ func (w *world) look() map[string]*sight {
 			if uuid := p.uuid(); uuid != "" {
 				s := of(uuid)
 				s.processes = append(s.processes, h.Name)
+				if strings.Contains(p.args, " -incoming ") {
+					s.received = append(s.received, h.Name)
+				}
 			}
 		}
 	}
