@@ -92,14 +92,21 @@ func (ck *Checks) checkMove(
 		return b.Reason == migration.HostCordoned ||
 			b.Reason == migration.HostNotAvailable && ck.records.SwitchedOff(ctx, to.Name)
 	}
+
+	stays := false
 	if i := slices.IndexFunc(blockers, closed); pinned && i >= 0 {
 		problems = append(problems, pinClosed(vm, to, blockers[i]))
 		blockers = slices.Delete(blockers, i, i+1)
+		stays = true
 	}
 
 	problems = append(problems, blockerProblems(vm, to, blockers)...)
 	if len(migration.Blocking(blockers)) == 0 {
 		problems = append(problems, copyProblems(ctx, vm, ck.WithTarget(ctx, vm, inspected, to), to, effective.Options)...)
+
+		if a, err := ck.hosts.ReplyOf(ctx, to); err == nil && vm.Active && !stays {
+			problems = append(problems, ck.placement.PlanArrival(ctx, a, vm)...)
+		}
 	}
 
 	return problems, nil

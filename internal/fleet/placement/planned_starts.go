@@ -15,9 +15,9 @@ import (
 
 const startSummary = "Virtual machine can't be started now"
 
-// plannedStart is a VM that was checked in this run and will be started.
+// plannedStart is a VM that was checked in this run and will be started, or moved while it runs.
 type plannedStart struct {
-	// host is where it starts, with the reservation; "" if that isn't decided yet.
+	// host is where it starts or goes, with the reservation; "" if that isn't decided yet.
 	host string
 	reservation
 	disks []domain.DiskUse
@@ -93,6 +93,20 @@ func (d Desired) keptUses(have []domain.DiskUse) []domain.DiskUse {
 	return slices.DeleteFunc(slices.Clone(have), func(u domain.DiskUse) bool { return !stays(u) })
 }
 
+// PlanArrival is planStart for a running VM that will be moved to the host.
+func (cy *Capacity) PlanArrival(ctx context.Context, to inventory.Reply, vm *inventory.VM) []inventory.Problem {
+	s := plannedStart{host: to.Host.Name}
+	s.reservation = reservationFor(vm.Metadata, arrivingMemory(vm, to.Host, false), arrivingUse(vm, false).OnOtherHost())
+	s.uuid = vm.UUID
+
+	problems := cy.planStart(ctx, to, vm.Name, s)
+	for i := range problems {
+		problems[i].Attribute, problems[i].Summary = "host", "Virtual machine can't be moved now"
+	}
+
+	return problems
+}
+
 // planStart records that the VM of that name will be started. It returns warnings about what it can't have together
 // with the other VMs for which that is recorded. Each of them could have it alone.
 func (cy *Capacity) planStart(
@@ -128,7 +142,8 @@ func (cy *Capacity) planStart(
 	for _, b := range cy.blockersTogether(on, name, s.reservation, others) {
 		problems = append(problems, inventory.Problem{
 			Attribute: b.Attribute, Summary: startSummary, Warning: true,
-			Detail: fmt.Sprintf("together with %s, which will be started there, too: %s", with, b.Message), Remedy: b.Remedy,
+			Detail: fmt.Sprintf("together with %s, which will be started or moved there, too: %s", with, b.Message),
+			Remedy: b.Remedy,
 		})
 	}
 
