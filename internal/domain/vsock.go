@@ -12,15 +12,23 @@ const (
 	maxCID = 1<<32 - 2
 
 	vsockCID = "devices.vsock.cid"
+
+	// Vsock is the path of the socket device between guest and host.
+	Vsock = "devices.vsock"
+	// VhostVsock is the host's device that libvirt opens for a VM with a vsock device. The kernel's module makes it.
+	VhostVsock = "/dev/vhost-vsock"
 )
+
+// HasVsock reports whether a VM with these values has a vsock device.
+func (f Values) HasVsock() bool { return vsockGroup.Has(f) }
 
 // VsockCID returns the address of a running VM's vsock device, "" if it has none.
 func (d *Definition) VsockCID() string { return textAt(vsockGroup.element(d), "cid@address") }
 
 // vsockGroup is the socket device between guest and host.
 var vsockGroup = Group{
-	Path: "devices.vsock", Device: "vsock", PCI: true,
-	Doc:     "Sockets between guest and host (`AF_VSOCK`), without a network.",
+	Path: Vsock, Device: "vsock", PCI: true,
+	Doc:     "Sockets between guest and host (`AF_VSOCK`), without a network. The host's kernel needs the module `vhost_vsock`.",
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
 	Attributes: []Attribute{

@@ -1,6 +1,7 @@
 package provider_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,7 +12,8 @@ import (
 
 // TestAccProvider_keyOfAnotherHost: if a key of the provider's hosts leads to another host, what that has under the
 // names of the resources isn't theirs. It is neither changed nor removed, also without a refresh. Where the resources'
-// objects are, they stay theirs under another key.
+// objects are, they stay theirs under another key. A warning for each resource says which host they are on, and what to
+// do, also before a resource leaves the state.
 func TestAccProvider_keyOfAnotherHost(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -64,6 +66,16 @@ resource "virtfleet_network_filter" "this" {
 			t.Errorf("%d times %q, want %d: %s", strings.Count(out, want), want, times, out)
 		}
 	}
+	// warns are the warnings of the three resources, if the host that has their objects is without a key.
+	warns := func(out, key string, was, is *lab.Host) {
+		t.Helper()
+		for _, noun := range []string{"storage pool", "network", "network filter"} {
+			says(out, fmt.Sprintf("Warning: Key leads to another host: %s %q", noun, name), 1)
+			says(out, fmt.Sprintf("The %s %q stays on the former host", noun, name), 1)
+		}
+		says(out, fmt.Sprintf("hosts.%s led to the host with UUID %s, and now leads to the one with UUID %s.", key,
+			was.HostUUID, is.HostUUID), 3)
+	}
 	on(second, define)
 	theirs := has(second)
 	stays := func(when string) {
@@ -77,29 +89,51 @@ resource "virtfleet_network_filter" "this" {
 	tf.Run(t, "apply")
 	own := has(first)
 	config(acctest.Host{Name: "one", Of: second})
-	says(tf.Run(t, "plan"), "Plan: 3 to add, 0 to change, 0 to destroy", 1)
+	out := tf.Run(t, "plan")
+	says(out, "Plan: 3 to add, 0 to change, 0 to destroy", 1)
+	warns(out, "one", first, second)
+	says(out, "If it isn't meant, correct its uri", 3)
+	says(out, "give that host a key of its own", 3)
 	action = "reject"
 	config(acctest.Host{Name: "one", Of: second})
-	says(tf.Run(t, "plan", "-refresh=false"), "apply fails on this host", 3)
+	out = tf.Run(t, "plan", "-refresh=false")
+	says(out, "apply fails on this host", 3)
+	warns(out, "one", first, second)
 	action = "drop"
 	config(acctest.Host{Name: "one", Of: second}, acctest.Host{Name: "two", Of: first})
-	says(tf.Run(t, "plan"), "apply fails on this host", 3)
+	out = tf.Run(t, "plan")
+	says(out, "apply fails on this host", 3)
+	says(out, "stays this resource's on the former host, which is hosts.two now", 3)
+	says(out, "by hand", 0)
 	says(tf.Fail(t, "apply"), "Error: Unable to update ", 3)
 	stays("after an apply with both hosts")
 	if is := has(first); is != own {
 		t.Errorf("the first host has:\n%s\nwant:\n%s", is, own)
 	}
-	says(tf.Run(t, "destroy"), "hasn't created it", 3)
+	out = tf.Run(t, "destroy")
+	says(out, "hasn't created it", 3)
+	says(out, "stays on the former host", 0)
 	stays("after a destroy with both hosts")
 
 	config(acctest.Host{Name: "one", Of: first})
 	tf.Run(t, "apply")
 	action = "reject"
 	config(acctest.Host{Name: "one", Of: second})
-	says(tf.Fail(t, "apply", "-refresh=false"), "Error: Unable to update ", 3)
+	out = tf.Fail(t, "apply", "-refresh=false")
+	says(out, "Error: Unable to update ", 3)
+	warns(out, "one", first, second)
 	stays("after an apply without a refresh")
 	says(tf.Run(t, "destroy", "-refresh=false"), "hasn't created it", 3)
 	stays("after a destroy without a refresh")
+	on(first, remove)
+	config(acctest.Host{Name: "one", Of: first})
+	tf.Run(t, "apply")
+	config(acctest.Host{Name: "one", Of: second})
+	out = tf.Run(t, "destroy", "-refresh=false")
+	says(out, "hasn't created it", 3)
+	warns(out, "one", first, second)
+	says(out, "do so by hand", 3)
+	stays("after another destroy without a refresh")
 
 	// A host that replaces another one, and has nothing, gets it all.
 	on(first, remove)
@@ -107,7 +141,7 @@ resource "virtfleet_network_filter" "this" {
 	tf.Run(t, "apply")
 	on(second, remove)
 	config(acctest.Host{Name: "one", Of: second})
-	tf.Run(t, "apply")
+	warns(tf.Run(t, "apply"), "one", first, second)
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}

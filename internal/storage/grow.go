@@ -13,6 +13,8 @@ import (
 type Growth struct {
 	Host string
 	Ref  Ref
+	// Was is the size that it had at the last refresh, 0 if that isn't known.
+	Was uint64
 	// Bytes is the size that a guest sees then.
 	Bytes uint64
 	// Format is the volume's, as it is known apart from what libvirt finds in it; "" if it isn't known, or if the volume
@@ -36,6 +38,10 @@ func (s *Storage) Grow(ctx context.Context, g Growth) error {
 		if err != nil {
 			return err
 		}
+		if Shortened(*v, g.Format, g.Was) {
+			return fmt.Errorf("%w: the file %s looks like %q now, and has less than %d bytes", ErrConverted, v.Path, v.Format,
+				g.Was)
+		}
 		have := v.UsedAs(g.Format).CapacityBytes
 		if _, err := g.check(have); err != nil {
 			return err
@@ -54,6 +60,16 @@ func (s *Storage) Grow(ctx context.Context, g Growth) error {
 		}
 		return s.growUnused(ctx, h, g, *v)
 	})
+}
+
+// ErrConverted says that another tool has converted a raw volume, or replaced its file.
+var ErrConverted = errors.New("the file isn't the raw volume any more")
+
+// Shortened reports whether a volume that was used as the format, and had that size, can't be that any more: what looks
+// like an image in a raw file is what its guest wrote there, unless the file has become shorter, which no guest does.
+func Shortened(v libvirt.Volume, format string, bytes uint64) bool {
+	used := v.UsedAs(format)
+	return used != v && used.CapacityBytes < bytes
 }
 
 // check reports whether a volume of that many bytes has the size already, and returns an error if it is larger.

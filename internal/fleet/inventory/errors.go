@@ -46,6 +46,8 @@ type Error struct {
 	// Existing is the id of the object that exists already, and that the user may want to manage. "": none.
 	Existing string
 	Words    string // the end of QEMU's log, a paragraph for each host; may be empty
+	// Attribute is the path of the attribute at fault ("disks.root.pool"), or empty if there is no single one.
+	Attribute string
 }
 
 // Error implements error.

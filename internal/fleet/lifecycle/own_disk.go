@@ -154,7 +154,8 @@ func (c *diskCreator) nameOwnDisk(ctx context.Context, vm domain.Spec, key strin
 	fail := func(err error) error {
 		return &inventory.Error{
 			VM: vm.Name, Host: c.host.Name, Err: err,
-			Detail: fmt.Sprintf("%s can't be created in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
+			Detail:    fmt.Sprintf("%s can't be created in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
+			Attribute: placement.OwnDiskAttribute(key, "pool"),
 		}
 	}
 
@@ -253,7 +254,7 @@ func (c *diskCreator) makeOwnDisks(
 			if d, err = with.volume(key, o, c.id); err != nil {
 				return &inventory.Error{
 					VM: vm, Host: c.host.Name, Kind: inventory.ErrInvalid, Err: err,
-					Detail: "creating " + placement.OwnDiskTitle(key),
+					Detail: "creating " + placement.OwnDiskTitle(key), Attribute: placement.OwnDiskAttribute(key, "pool"),
 				}
 			}
 		}
@@ -262,7 +263,7 @@ func (c *diskCreator) makeOwnDisks(
 			return &inventory.Error{
 				VM: vm, Host: c.host.Name, Err: err,
 				Detail: fmt.Sprintf("creating %s in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
-				Remedy: c.remedy(ctx, o, d, err),
+				Remedy: c.remedy(ctx, o, d, err), Attribute: placement.OwnDiskAttribute(key, "pool"),
 			}
 		}
 
@@ -387,6 +388,7 @@ func ownDiskChanged(vm, host, key string, is, want domain.OwnDisk) error {
 		VM: vm, Host: host, Kind: inventory.ErrUnsupported,
 		Detail: fmt.Sprintf("disk %q was created in storage pool %q from image %q; it would have to be created again in %q "+
 			"from %q, without its data", key, is.Pool, is.Image, want.Pool, want.Image),
-		Remedy: "Declare another disk under another key, or replace the VM.",
+		Remedy:    "Declare another disk under another key, or replace the VM.",
+		Attribute: placement.OwnDiskAttribute(key, "pool"),
 	}
 }

@@ -238,7 +238,8 @@ func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) erro
 		if err != nil {
 			return &inventory.Error{
 				VM: u.vm.Name, Host: u.vm.Host, Err: err,
-				Detail: fmt.Sprintf("giving disk %q %s", key, domain.FormatSize(bytes)),
+				Detail:    fmt.Sprintf("giving disk %q %s", key, domain.FormatSize(bytes)),
+				Attribute: placement.OwnDiskAttribute(key, "size"),
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
@@ -65,6 +66,10 @@ const remedyOfFiles = "Correct the path, or put the file there first. If another
 // remedyOfPaths is the remedy for a directory or device that is missing on a host.
 const remedyOfPaths = "Correct the path, create the %s on the host first, or choose a host that has it."
 
+// remedyOfVsock is the remedy for a host whose kernel has no sockets between guests and host.
+const remedyOfVsock = "Load the kernel's module on the host, with \"modprobe vhost_vsock\", and name it in " +
+	"/etc/modules-load.d. Or choose a host that has it, or remove vsock."
+
 // neededFile is how users know a file that a VM needs.
 type neededFile struct {
 	// attribute is the attribute that names the file, setting what the configuration says there, noun what the file is.
@@ -82,13 +87,18 @@ func describeFile(key, file string) neededFile {
 		f.noun, f.setting = "block device", key
 	case strings.HasPrefix(key, "devices.filesystems."):
 		f.noun = "directory"
+	case key == domain.Vsock:
+		f.noun, f.setting = "device", fmt.Sprintf("%s, which needs %s", key, file)
 	}
 
 	return f
 }
 
 func (f neededFile) remedy() string {
-	if f.noun == "file" {
+	switch {
+	case f.attribute == domain.Vsock:
+		return remedyOfVsock
+	case f.noun == "file":
 		return remedyOfFiles
 	}
 
@@ -145,6 +155,9 @@ func (d Desired) newFiles(vm *inventory.VM) map[string]string {
 	}
 
 	known = append(known, have.Values.Files()...)
+	if have.Values.HasVsock() {
+		known = append(known, domain.VhostVsock)
+	}
 
 	for _, row := range have.Filesystems {
 		known = append(known, row["source"])

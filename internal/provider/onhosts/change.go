@@ -193,7 +193,7 @@ func (c Change) Update(
 		return last, true, nil
 	}
 	leaving := Leaving(c.Data, last, targets)
-	last = sameHosts(ctx, slices.Concat(targets, leaving), last, c.Private)
+	last, _ = sameHosts(ctx, slices.Concat(targets, leaving), last, c.Private)
 	joining := targets.Without(having(last)...)
 	var uuids []string
 	if len(joining) > 0 {
@@ -230,8 +230,10 @@ func (c Change) Update(
 // Delete removes the object from every configured host that may have it. hosts and last are those of the state.
 func (c Change) Delete(ctx context.Context, hosts types.Set, last types.Map) diag.Diagnostics {
 	asked := Asked(c.Data, hosts, last)
-	last = sameHosts(ctx, asked, last, c.Private)
-	failed, diags := c.remove(ctx, asked, last)
+	last, replaced := sameHosts(ctx, asked, last, c.Private)
+	diags := c.replacedWarning(ctx, asked, replaced, true)
+	failed, more := c.remove(ctx, asked, last)
+	diags.Append(more...)
 	c.end(ctx, asked.Without(value.Keys(failed)...), nil)
 	return append(diags, c.failureDiagnostics("delete", failed)...)
 }

@@ -115,14 +115,16 @@ func (c Change) holding(ctx context.Context, hosts hostset.Set, uuids []string) 
 }
 
 // CheckJoining returns an error for each target that gets the object by a plan and has another one of the name: a
-// warning if planned, the attribute hosts, doesn't name the host. last are the host_states in the state.
+// warning if planned, the attribute hosts, doesn't name the host. It also warns about keys that lead to other hosts,
+// which a plan without a refresh hasn't heard yet. last are the host_states in the state.
 func (c Change) CheckJoining(
 	ctx context.Context, targets hostset.Set, planned types.Set, last types.Map,
 ) (diags diag.Diagnostics) {
 	if Undecided(planned) {
 		return nil
 	}
-	last = sameHosts(ctx, targets, last, c.Private)
+	last, replaced := sameHosts(ctx, targets, last, c.Private)
+	diags.Append(c.replacedWarning(ctx, targets, replaced, false)...)
 	for _, host := range c.others(ctx, targets, last) {
 		f := tfdiag.Failure{Verb: "update", Noun: c.Noun, Host: host, Err: c.exists(), Remedy: joinRemedy}
 		if planned.IsNull() {
@@ -152,4 +154,15 @@ func (c Change) remove(
 		diags.Append(f.Warning())
 	}
 	return c.Remove(ctx, hosts.Without(others...)), diags
+}
+
+// replacedWarning returns the warning about keys that lead to other hosts, if these don't have the object.
+func (c Change) replacedWarning(
+	ctx context.Context, hosts hostset.Set, others []replaced, destroyed bool,
+) diag.Diagnostics {
+	if len(others) == 0 {
+		return nil
+	}
+	has := c.holding(ctx, hosts.Named(keysOf(others)...), c.uuids(ctx, types.MapNull(types.StringType)))
+	return replacedWarning(c.Noun, without(others, has), destroyed)
 }

@@ -37,18 +37,21 @@ func record(ctx context.Context, private meta.PrivateWriter, uuids []string) dia
 
 // OwnRecorded returns the answers of the hosts without the objects that aren't the resource's: the UUIDs and hosts that
 // are recorded in private tell them apart, by the rules of own. last are the host_states in the state. OwnRecorded
-// returns them with Missing for each name that leads to another host now. It also records the UUIDs of the objects that
-// it returns, and which hosts have them.
+// returns them with Missing for each name that leads to another host now, and warns about each that doesn't have the
+// object, in which noun names the resource. It also records the UUIDs of the objects that it returns, and which hosts
+// have them.
 func OwnRecorded[T any](
-	ctx context.Context, hosts hostset.Set, answers []hostset.Answer[T], last types.Map, uuid func(T) string,
-	private meta.Private,
+	ctx context.Context, noun string, hosts hostset.Set, answers []hostset.Answer[T], last types.Map,
+	uuid func(T) string, private meta.Private,
 ) ([]hostset.Answer[T], types.Map, diag.Diagnostics) {
-	last = sameHosts(ctx, hosts, last, private)
+	last, others := sameHosts(ctx, hosts, last, private)
 	uuids, diags := recorded(ctx, private)
 	answers = own(answers, last, uuid, uuids...)
-	for _, a := range hostset.Found(answers) {
+	found := hostset.Found(answers)
+	for _, a := range found {
 		uuids = append(uuids, uuid(*a.Value))
 	}
+	diags.Append(replacedWarning(noun, without(others, hostNames(found)), false)...)
 	diags.Append(record(ctx, private, uuids)...)
 	diags.Append(recordHosts(ctx, hosts, last, private)...)
 	return answers, last, diags

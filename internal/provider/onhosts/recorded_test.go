@@ -58,7 +58,8 @@ func TestOwnRecorded(t *testing.T) {
 			[]string{"x", "y", "v"},
 		},
 	} {
-		own, _, diags := OwnRecorded(t.Context(), nil, step.answers, step.last, func(s string) string { return s }, private)
+		own, _, diags := OwnRecorded(t.Context(), "network", nil, step.answers, step.last,
+			func(s string) string { return s }, private)
 		if got := hostNames(hostset.Found(own)); diags.HasError() || !slices.Equal(got, step.own) {
 			t.Errorf("%s: own: %v, want %v; %v", step.what, got, step.own, diags)
 		}

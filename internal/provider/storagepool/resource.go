@@ -157,8 +157,8 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 		return
 	}
 	hosts := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
-	answers, last, diags := onhosts.OwnRecorded(ctx, hosts, storage.PoolOn(ctx, hosts, state.Name.ValueString()),
-		state.HostStates, uuidOf, resp.Private)
+	answers, last, diags := onhosts.OwnRecorded(ctx, state.noun(), hosts,
+		storage.PoolOn(ctx, hosts, state.Name.ValueString()), state.HostStates, uuidOf, resp.Private)
 	resp.Diagnostics.Append(diags...)
 	seen, diags := onhosts.Observe(onhosts.Question[storage.HostPool]{
 		Data: r.Data, Noun: state.noun(), Imported: state.isImported(), Hosts: state.Hosts, Last: last,

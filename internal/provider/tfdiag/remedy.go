@@ -75,6 +75,7 @@ var remedies = []kindRemedy{
 		"you set, the source has another file than it should have."},
 	{storage.ErrCreatesNone, "When the volume is there, import it."},
 	{storage.ErrCopiesNone, "When the volume is there, import it."},
+	{storage.ErrConverted, "Nothing was changed. Plan again with a refresh: the plan says what to do."},
 	{storage.ErrOtherPool, "To delete the data of this pool, make it the resource's: remove the resource from the state " +
 		"with \"terraform state rm\", import it, apply, and destroy it."},
 	{network.ErrInUse, ChangeUsersFirst},

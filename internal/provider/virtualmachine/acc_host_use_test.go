@@ -3,10 +3,12 @@ package virtualmachine_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
@@ -115,8 +117,18 @@ func TestAccHostUse_taken(t *testing.T) {
 	l.Run(t, one.Name, "rm", hugetlbfs+"/other")
 
 	// A VM that is off and isn't started has nothing of its host. Without an IOMMU the host gives no PCI device to a VM.
-	config(needy.with(hcl{"devices": `{ vsock = { cid = 77 } }`}).named("needy"))
+	config(needy.with(hcl{
+		"devices": `{ inputs = { mouse = { type = "passthrough", device = "/dev/input/event70" } } }`,
+	}).named("needy"))
 	tf.Run(t, "plan")
+	config(needy.with(hcl{"devices": `{ vsock = { cid = 77 } }`}).named("needy"))
+	if _, err := os.Stat(domain.VhostVsock); err == nil {
+		tf.Run(t, "plan")
+	} else if out := tf.Fail(t, "plan"); strings.Contains(out, "has given") {
+		t.Errorf("the host lacks the device for vsock, and the plan says: %s", out)
+	} else {
+		expect(t, out, "because of devices.vsock", "it has no device")
+	}
 
 	l.Virsh(t, one.Name, "autostart", prefix+"holder")
 	config(needy.named("needy"))

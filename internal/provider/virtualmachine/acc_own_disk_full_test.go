@@ -29,8 +29,8 @@ func compressedImage(t *testing.T) string {
 }
 
 // TestAccVirtualMachine_ownDiskPoolFull: the pool of a disk becomes full between the plan and the apply. The error
-// names the disk, the pool, the host and what to do. Nothing of the disk is left, and the next apply converges once
-// there is room: when the VM is created, and when the disk is added to the running VM.
+// names the disk, its line, the pool, the host and what to do. Nothing of the disk is left, and the next apply converges
+// once there is room: when the VM is created, and when the disk is added to the running VM.
 func TestAccVirtualMachine_ownDiskPoolFull(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -92,8 +92,9 @@ resource "virtfleet_image" "base" {
 				l.Run(t, host.Name, "sh", "-c", "fallocate -l $(($(df --output=avail -B1 "+at+" | tail -n 1) - 8388608)) "+
 					at+"/filler")
 				out := tf.Fail(t, "apply", "planned")
-				expect(t, out, "Error: Unable to "+does+" virtual machine", "disk \""+key+"\" in storage pool \""+name+"\"",
-					"on host \""+host.Name+"\" became full meanwhile. It has 8388608 bytes left now, and "+m.needs,
+				expect(t, out, "Error: Unable to "+does+" virtual machine",
+					": "+key+" = { pool = virtfleet_storage_pool.vms.name", "disks."+key+".pool: ",
+					"disk \""+key+"\" in storage pool \""+name+"\"", "on host \""+host.Name+"\" became full meanwhile. It has 8388608 bytes left now, and "+m.needs,
 					"Free space in the storage pool, or use another pool.", "\"virsh pool-refresh\"")
 			}
 			// free makes room without libvirt, as the error says.

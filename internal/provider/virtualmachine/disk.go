@@ -239,6 +239,9 @@ func (m *model) requiredFiles() map[string]string {
 	for key, o := range elements(open(m.Devices).stringMap("host_devices")) {
 		add("devices.host_devices."+key+".rom_file", open(o).string("rom_file"))
 	}
+	if vsock := open(m.Devices).object("vsock"); isSet(vsock) && text(open(vsock).string("model")) != domain.None {
+		out[domain.Vsock] = domain.VhostVsock
+	}
 	for path := range elements(open(open(m.Platform).object("resources")).stringMap("blkio_devices")) {
 		out[fmt.Sprintf("%s[%q]", domain.BlkioDevices, path)] = path
 	}

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -35,6 +38,21 @@ func (m *model) failureAfter(verb string, err error, began time.Time) tfdiag.Fai
 	f := m.failure(verb, err)
 	f.Elapsed = time.Since(began)
 	return f
+}
+
+// failureAt returns the error at the attribute that it names, such as a disk that can't be created.
+func failureAt(f tfdiag.Failure) diag.Diagnostic {
+	for err := f.Err; ; {
+		e, ok := errors.AsType[*fleet.Error](err)
+		switch {
+		case !ok:
+			return f.Error()
+		case e.Attribute != "":
+			d := f.Error()
+			return attrpath.Error(attrpath.Parse(e.Attribute, keyed...), d.Summary(), d.Detail())
+		}
+		err = e.Err
+	}
 }
 
 // switchedOff reports whether a host that doesn't answer was drained for its maintenance. If the host had the VM last,

@@ -72,7 +72,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	desired.Made = r.Data.Volumes.AllMade()
 	vm, err := r.Data.Fleet.Create(working, desired)
 	if vm == nil {
-		resp.Diagnostics.Append(plan.failureAfter("create", err, began).Within(working).Error())
+		resp.Diagnostics.Append(failureAt(plan.failureAfter("create", err, began).Within(working)))
 		return
 	}
 	if err != nil {
@@ -195,11 +195,11 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	last, vm, late, err := r.move(working, p, desired)
 	resp.Diagnostics.Append(late...)
 	if err != nil {
-		resp.Diagnostics.Append(plan.failureAfter("move", err, began).Within(working).Error())
+		resp.Diagnostics.Append(failureAt(plan.failureAfter("move", err, began).Within(working)))
 	} else {
 		moved := vm
 		if vm, err = r.Data.Fleet.Update(working, text(state.ID), last, desired); err != nil {
-			resp.Diagnostics.Append(plan.failureAfter("update", err, began).Within(working).Error())
+			resp.Diagnostics.Append(failureAt(plan.failureAfter("update", err, began).Within(working)))
 		}
 		switch {
 		case vm == nil:

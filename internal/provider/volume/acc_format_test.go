@@ -109,6 +109,49 @@ func TestAccVolume_formatByHand(t *testing.T) {
 	tf.Run(t, "apply")
 	empty()
 	is("raw")
-	tf.Run(t, "destroy")
+
+	// If it is converted back, what is found may be what its guest has written. But no guest makes the file shorter.
+	becomes("qcow2")
+	length := func() string { return strings.TrimSpace(l.Run(t, "kvm1", "stat", "-c", "%s", file)) }
+	short := length()
+	converted := func(want string, command ...string) {
+		t.Helper()
+		was := length()
+		out := strings.Join(strings.Fields(tf.Fail(t, command...)), " ")
+		for _, want := range []string{want, "isn't the raw volume any more", `looks like "qcow2"`} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%q isn't in:\n%s", want, out)
+			}
+		}
+		if is := length(); is != was {
+			t.Errorf("after %v, the file has %s bytes, want %s", command, is, was)
+		}
+	}
+	config(strings.Replace(size, "8", "9", 1))
+	converted("Plan again", "apply", "-refresh=false")
+	config(size)
+	remedy := "\"terraform state rm\", and import it with the id \"" + id + "\""
+	converted(remedy, "plan")
+	converted(remedy, "apply")
+	is("qcow2")
+	becomes("raw")
+	empty()
+	becomes("qcow2")
+	tf.Fail(t, "plan")
+	if is := length(); is != short {
+		t.Fatalf("the image has %s bytes now, and had %s", is, short)
+	}
+	tf.Run(t, "state", "rm", address)
+	tf.Run(t, "import", address, id)
+	empty()
+	is("qcow2")
+
+	// An image that is longer than the volume has the size and the format that the volume had.
+	becomes("raw")
+	tf.Run(t, "apply")
+	l.Run(t, "kvm1", "qemu-io", "-f", "raw", "-c", "write -P 7 0 8M", file)
+	becomes("qcow2")
+	converted(remedy, "plan")
+	tf.Run(t, "destroy", "-refresh=false")
 	l.Run(t, "kvm1", "rmdir", "/var/lib/libvirt/"+name)
 }

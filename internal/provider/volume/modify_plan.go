@@ -93,6 +93,10 @@ func (r *volumeResource) ModifyPlan(
 		resp.Diagnostics.Append(r.checkReplacement(ctx, &state)...)
 		return
 	}
+	if diags := state.refuseConverted(ctx, req.Private); len(diags) > 0 {
+		resp.Diagnostics.Append(diags...)
+		return
+	}
 	resp.Diagnostics.Append(state.keeping(unknown, planned, is)...)
 	checkPreallocation(ctx, req, resp)
 	resp.Diagnostics.Append(r.checkPermissions(ctx, req.Plan, &state, as)...)

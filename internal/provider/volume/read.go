@@ -41,7 +41,10 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 		as, diags := readImported(ctx, req.Private)
 		resp.Diagnostics.Append(diags...)
 		resp.Diagnostics.Append(recordHost(ctx, s, found.Host, resp.Private)...)
-		state.setFromVolume(found.Host, found.Value.UsedAs(state.usedFormat(as)), imported, rounded)
+		used, converted, diags := state.asConverted(ctx, req.Private, *found.Value, state.usedFormat(as))
+		resp.Diagnostics.Append(diags...)
+		resp.Diagnostics.Append(noteConversion(ctx, resp.Private, converted)...)
+		state.setFromVolume(found.Host, used, imported, rounded)
 		if !imported {
 			resp.Diagnostics.Append(noteDrift(ctx, req.Private, resp.Private, &before, &state)...)
 		} else {

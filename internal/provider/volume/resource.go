@@ -144,10 +144,14 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 	if bytes := plan.Size.Bytes(); bytes != nil && !plan.Size.Same(state.Size) {
 		hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())
 		if err = cmp.Or(located, err); err == nil {
-			err = s.Grow(ctx, storage.Growth{
+			g := storage.Growth{
 				Host: host, Ref: state.ref(), Bytes: *bytes, Format: format, Preallocation: plan.Preallocation.ValueString(),
 				Hosts: hosts,
-			})
+			}
+			if was := state.Size.Bytes(); was != nil {
+				g.Was = *was
+			}
+			err = s.Grow(ctx, g)
 		}
 		if err != nil {
 			resp.Diagnostics.Append(plan.failure("grow", host, err).AttributeError(path.Root("size")))
