@@ -354,7 +354,9 @@ func TestAccNetwork_modes(t *testing.T) {
 			},
 		),
 	}}
+	generated := map[string]string{}
 	for _, kind := range kinds {
+		generated["virtfleet_network."+kind] = m.name + "-" + kind
 		unread := []string{"update_policy"}
 		if kind == "isolated" {
 			unread = append(unread, "hosts") // Every host has it.
@@ -365,8 +367,9 @@ func TestAccNetwork_modes(t *testing.T) {
 		})
 	}
 	steps = append(steps, resource.TestStep{
-		Config: m.config("10.214.1.149", "43", devices, `"kvm2"`),
-		Check:  resource.ComposeTestCheckFunc(m.on(t, "kvm1", false), m.on(t, "kvm2", true)),
+		PreConfig: func() { acctest.ImportGenerated(t, acctest.Config(m.l), generated) },
+		Config:    m.config("10.214.1.149", "43", devices, `"kvm2"`),
+		Check:     resource.ComposeTestCheckFunc(m.on(t, "kvm1", false), m.on(t, "kvm2", true)),
 	})
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t), Steps: steps,
