@@ -210,7 +210,18 @@ func TestAccImage(t *testing.T) {
 					fmt.Sprintf("url = \"%s/one.gz\", checksum = \"sha256:%s\"", url, sum256(first)), ""),
 				ExpectError: regexp.MustCompile(`checksum\s+differs`),
 			},
+			// What has another checksum leaves nothing: the pool of that step has no file.
 			{
+				PreConfig: func() {
+					at := "/var/lib/libvirt/" + name
+					if all := strings.TrimSpace(l.Run(t, one.Name, "ls", "-A", at)); all != "" {
+						t.Errorf("host %s has %s", one.Name, all)
+					}
+					if all := volumes(t, l, one.Name, name); len(all) != 0 {
+						t.Errorf("host %s has %v", one.Name, all)
+					}
+					l.Run(t, two.Name, "test", "!", "-e", at)
+				},
 				Config: block + pool(name, fmt.Sprintf("hosts = [%q]", one.Name)) + image(ofOne, ""),
 				Check:  whole(name, volume, first, one.Name),
 				ConfigStateChecks: []statecheck.StateCheck{

@@ -21,12 +21,13 @@ type modes struct {
 	l                            *lab.Lab
 	name                         string
 	routed, open, plain, vswitch string // bridges
+	translated, masqueraded      string // bridges of networks with NAT
 }
 
 // kinds are the networks by what is in their names.
 var kinds = []string{
 	"route", "open", "isolated", "bridge", "switch", "macvtap", "private", "vepa", "passthrough", "limited",
-	"hostdev", "tagged",
+	"hostdev", "tagged", "nat", "masquerade",
 }
 
 // inactive are those that the lab's hosts can't start.
@@ -36,7 +37,10 @@ func newModes(t *testing.T) *modes {
 	t.Helper()
 	name := lab.Name(t)
 	key := name[len(name)-6:]
-	m := &modes{l: lab.Open(t), name: name, routed: "vr" + key, open: "vo" + key, plain: "vb" + key, vswitch: "vs" + key}
+	m := &modes{
+		l: lab.Open(t), name: name, routed: "vr" + key, open: "vo" + key, plain: "vb" + key, vswitch: "vs" + key,
+		translated: "vt" + key, masqueraded: "vm" + key,
+	}
 	m.l.OpenVSwitch(t, "kvm1", m.vswitch)
 	return m
 }
@@ -86,6 +90,16 @@ func (m *modes) config(last, tag, devices, hosts string) string {
   forward   = { mode = "open" }
   dns       = { enabled = false }
   ips       = [{ address = "10.214.2.1/24" }]`, m.open),
+		"nat": fmt.Sprintf(`
+  bridge  = %q
+  forward = { mode = "nat", nat = { start = "192.0.2.8", end = "192.0.2.9", port_start = 2000, port_end = 3000 } }
+  dns     = { enabled = false }
+  ips     = [{ address = "10.214.5.1/24" }]`, m.translated),
+		"masquerade": fmt.Sprintf(`
+  bridge  = %q
+  forward = { mode = "nat" }
+  dns     = { enabled = false }
+  ips     = [{ address = "10.214.6.1/24" }]`, m.masqueraded),
 		"isolated": `
   mtu = 1400
   ips = [{ address = "10.214.3.1/24" }]`,
@@ -193,12 +207,14 @@ func (m *modes) active(t *testing.T) resource.TestCheckFunc {
 	}
 }
 
-// crossing connects a client to each of three bridges: those of the routed, the open and the isolated network. It fails
-// unless the first two reach each other, and the third reaches its host and nothing else. A port of a bridge takes some
-// seconds before it passes anything on.
+// crossing connects a client to each of five bridges: those of the routed, the open and the isolated network, and of two
+// with NAT. It fails unless the first two reach each other, the third reaches its host and nothing else, and a server
+// beyond the host sees the last two with the addresses that are theirs outside. That server knows no route to the
+// networks. A port of a bridge takes some seconds before it passes anything on.
 const crossing = `
-routed=$1 open=$2 isolated=$3
-trap "ip netns del vf-routed; ip netns del vf-open; ip netns del vf-isolated" EXIT
+routed=$1 open=$2 isolated=$3 nat=$4 masquerade=$5
+server=
+trap "kill \$server; for n in routed open isolated nat masquerade beyond; do ip netns del vf-\$n; done" EXIT
 client() {
 	ip netns add vf-$1
 	ip link add vf-$1 type veth peer name client netns vf-$1
@@ -213,14 +229,37 @@ reaches() {
 	done
 	return 1
 }
+seen() {
+	for try in $(seq 30); do
+		ip netns exec vf-$1 perl -MIO::Socket::INET -e \
+			'print readline(IO::Socket::INET->new(PeerAddr => "203.0.113.2:7", Timeout => 1) or exit 1)' && return
+	done
+}
 client routed $routed 10.214.1
 client open $open 10.214.2
 client isolated $isolated 10.214.3
+client nat $nat 10.214.5
+client masquerade $masquerade 10.214.6
+ip netns add vf-beyond
+ip link add vf-beyond type veth peer name server netns vf-beyond
+ip addr add 203.0.113.1/24 dev vf-beyond
+ip link set vf-beyond up
+ip -n vf-beyond link set server up
+ip -n vf-beyond addr add 203.0.113.2/24 dev server
+ip -n vf-beyond route add 192.0.2.8/31 via 203.0.113.1
+ip netns exec vf-beyond perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(LocalPort => 7, Listen => 9) or die $!;
+	while (my $c = $s->accept) { print $c $c->peerhost, ":", $c->peerport }' >/dev/null &
+server=$!
 reaches routed 10.214.2.5 30 || echo "routed: the open network isn't reached"
 reaches open 10.214.1.5 30 || echo "routed: the open network doesn't reach it"
 reaches isolated 10.214.3.1 30 || echo "isolated: its host isn't reached"
 reaches isolated 10.214.2.5 1 && echo "isolated: the open network is reached"
 reaches open 10.214.3.5 1 && echo "isolated: the open network reaches it"
+reaches open 203.0.113.2 1 && echo "open: its addresses are translated"
+from=$(seen nat)
+case $from in 192.0.2.[89]:2???|192.0.2.[89]:3000) ;; *) echo "nat: the server beyond the host sees '$from'" ;; esac
+from=$(seen masquerade)
+case $from in 203.0.113.1:*) ;; *) echo "masquerade: the server beyond the host sees '$from'" ;; esac
 exit 0
 `
 
@@ -229,7 +268,8 @@ func (m *modes) crosses(t *testing.T) resource.TestCheckFunc {
 	t.Helper()
 	return func(*terraform.State) error {
 		_, isolated, _ := strings.Cut(m.l.Virsh(t, "kvm1", "net-info", m.name+"-isolated"), "Bridge:")
-		wrong := m.l.Run(t, "kvm1", "sh", "-ec", crossing, "sh", m.routed, m.open, strings.TrimSpace(isolated))
+		wrong := m.l.Run(t, "kvm1", "sh", "-ec", crossing, "sh", m.routed, m.open, strings.TrimSpace(isolated),
+			m.translated, m.masqueraded)
 		if wrong != "" {
 			return errors.New(wrong)
 		}
@@ -239,7 +279,7 @@ func (m *modes) crosses(t *testing.T) resource.TestCheckFunc {
 
 // TestAccNetwork_modes: networks of every mode that needs no hardware are active, and the host has what is declared of
 // them: addresses, routes, MTU, and what its DNS and DHCP server was told. Routed and open networks pass packets on, an
-// isolated one doesn't. Ranges, reservations, records, port groups
+// isolated one doesn't; beyond the host, clients of networks with NAT have its address or a declared one. Ranges, reservations, records, port groups
 // and devices change while the network is active; hosts come and go; autostart is repaired. A plan refuses
 // a subnet that the host has on a device of its own.
 func TestAccNetwork_modes(t *testing.T) {
@@ -314,7 +354,9 @@ func TestAccNetwork_modes(t *testing.T) {
 			},
 		),
 	}}
+	generated := map[string]string{}
 	for _, kind := range kinds {
+		generated["virtfleet_network."+kind] = m.name + "-" + kind
 		unread := []string{"update_policy"}
 		if kind == "isolated" {
 			unread = append(unread, "hosts") // Every host has it.
@@ -325,8 +367,9 @@ func TestAccNetwork_modes(t *testing.T) {
 		})
 	}
 	steps = append(steps, resource.TestStep{
-		Config: m.config("10.214.1.149", "43", devices, `"kvm2"`),
-		Check:  resource.ComposeTestCheckFunc(m.on(t, "kvm1", false), m.on(t, "kvm2", true)),
+		PreConfig: func() { acctest.ImportGenerated(t, acctest.Config(m.l), generated) },
+		Config:    m.config("10.214.1.149", "43", devices, `"kvm2"`),
+		Check:     resource.ComposeTestCheckFunc(m.on(t, "kvm1", false), m.on(t, "kvm2", true)),
 	})
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t), Steps: steps,

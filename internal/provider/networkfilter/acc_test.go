@@ -55,6 +55,16 @@ func TestAccNetworkFilter(t *testing.T) {
 			{ action = "drop", direction = "in", priority = 900, protocol = "all" },
 		]`)
 	}
+	full := config(`chain = "ipv4"
+		priority   = -650
+		references = ["no-arp-spoofing", "no-mac-spoofing"]
+		rules = [
+			{ action = "accept", direction = "in", priority = 100, protocol = "tcp", state_match = false,
+			  match = { dstportstart = "22", dstportend = "23", srcipaddr = "192.0.2.0", srcipmask = "24" } },
+			{ action = "return", direction = "inout", protocol = "udp-ipv6", match = { dstportstart = "53", comment = "DNS" } },
+			{ action = "drop", direction = "in", priority = 900, protocol = "ip", match = { srcipaddr = "$IP" }, negate = true },
+			{ action = "reject", direction = "in" },
+		]`)
 	on := func(host, port string) string {
 		return strings.Replace(rules(port), "rules =", fmt.Sprintf("hosts = [%q]\n  rules =", host), 1)
 	}
@@ -110,6 +120,21 @@ func TestAccNetworkFilter(t *testing.T) {
 			{
 				ResourceName: address, ImportState: true, ImportStateId: name, ImportStateVerify: true,
 				ImportStateVerifyIgnore: []string{"xml"}, // It is written as libvirt writes it.
+			},
+			{ // With a chain, references and rules of several forms, it is imported with generated configuration.
+				Config: full, ConfigPlanChecks: update, Check: resource.ComposeTestCheckFunc(
+					everywhere("<filterref filter='no-arp-spoofing'/>", ""), everywhere("statematch='false'", ""),
+					everywhere("match='no'", "direction='out'"), everywhere("chain='ipv4' priority='-650'", "")),
+			},
+			{
+				PreConfig: func() {
+					before := l.Virsh(t, "kvm1", "nwfilter-dumpxml", name)
+					acctest.ImportGenerated(t, acctest.Config(l), map[string]string{address: name})
+					if now := l.Virsh(t, "kvm1", "nwfilter-dumpxml", name); now != before {
+						t.Errorf("the import changed\n%s\nto\n%s", before, now)
+					}
+				},
+				Config: full, PlanOnly: true,
 			},
 			{ // Used by a definition, it isn't destroyed.
 				PreConfig: func() { l.Define(t, "kvm1", guest) },

@@ -65,6 +65,9 @@ echo Yes | parted ---pretend-input-tty $1 unit B resizepart 1 $((start + $2 - 1)
 	if is, tainted := tf.State(t, address); tainted || is["format"] != "linux" {
 		t.Errorf("the format is %v; tainted: %t", is["format"], tainted)
 	}
+	acctest.ImportGenerated(t, acctest.OneHost(l), map[string]string{
+		"virtfleet_storage_pool.this": name, address: name + "/" + partition,
+	})
 	l.Define(t, "kvm1", fmt.Sprintf("<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory>"+
 		"<os><type>hvm</type></os><devices><disk type='block'><driver name='qemu' type='raw'/><source dev='%s'/>"+
 		"<target dev='vdb' bus='virtio'/></disk></devices></domain>", name, at))

@@ -657,6 +657,11 @@ resource "virtfleet_secret" "luks" {
 	for _, format := range otherFormats {
 		all += made(format, fmt.Sprintf("size = \"8Mi\"\nformat = %q", format))
 	}
+	// generated are the volumes that are imported with the configuration that Terraform generates, too.
+	generated := map[string]string{}
+	for _, key := range append([]string{"overlay", "larger", "full", "thick", "odd", "fat", "copy", "luks"}, otherFormats...) {
+		generated["virtfleet_volume."+key] = name + "/" + key
+	}
 	grown := strings.Replace(all, "8000001", "9000001", 1)
 	keyed := strings.Replace(luks, "luks[0]", "luks[1]", 1)
 	upper := made("upper", "image = virtfleet_volume.full.id")
@@ -714,6 +719,7 @@ resource "virtfleet_secret" "luks" {
 			// One that has all the data itself, as after a move that copies it whole, is the same volume.
 			{
 				PreConfig: func() {
+					acctest.ImportGenerated(t, acctest.OneHost(l), generated)
 					l.Run(t, "kvm1", "qemu-img", "rebase", "-f", "qcow2", "-b", "", "/var/lib/libvirt/"+name+"/larger")
 					l.Virsh(t, "kvm1", "pool-refresh", name)
 				},
