@@ -141,3 +141,56 @@ func TestAccVirtualMachine_fileChoosesHost(t *testing.T) {
 		})
 	}
 }
+
+// TestAccVirtualMachine_volumeChoosesHost: a VM goes where the volume of its disk is, whether the volume is created by
+// the same apply or was there before. Each host is the one that it would not choose without the volume, in one case.
+func TestAccVirtualMachine_volumeChoosesHost(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	for _, strategy := range []string{"Always", "Halted"} {
+		for _, host := range []string{"kvm1", "kvm2"} {
+			t.Run(strategy+" "+host, func(t *testing.T) {
+				t.Parallel()
+				tf := acctest.NewCLI(t)
+				name := lab.Name(t)
+				l.RemoveDomain(t, name)
+				storage := acctest.Config(l) + fmt.Sprintf(`
+resource "virtfleet_storage_pool" "vms" {
+  name   = %[1]q
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[1]s" }
+  hosts  = [%[2]q]
+}
+resource "virtfleet_volume" "data" {
+  name = "data"
+  pool = virtfleet_storage_pool.vms.name
+  host = %[2]q
+  size = "1Mi"
+}
+`, name, host)
+				vm := idleVM(l, name).with(hcl{
+					"run_strategy": quote(strategy), "disks": "{ root = { volume = virtfleet_volume.data.id } }",
+				}).String()
+				is := map[string]string{"Always": "running", "Halted": "shut off"}[strategy]
+				there := map[string]string{host: is}
+				for _, when := range []string{"created by the same apply", "there before"} {
+					tf.Config(t, storage+vm)
+					tf.Run(t, "apply")
+					if state, _ := tf.State(t, address); state["current_host"] != host {
+						t.Errorf("%s: the VM is on %s, and its volume on %s", when, state["current_host"], host)
+					}
+					if err := onHosts(t, l, name, there["kvm1"], there["kvm2"])(nil); err != nil {
+						t.Errorf("%s: %v", when, err)
+					}
+					if err := contains(l.Virsh(t, host, "domblklist", name), "/var/lib/libvirt/"+name+"/data"); err != nil {
+						t.Errorf("%s: %v", when, err)
+					}
+					noChanges(t, tf)
+					tf.Config(t, storage)
+					tf.Run(t, "apply")
+				}
+				destroyAndCheck(t, l, tf, name)
+			})
+		}
+	}
+}
