@@ -21,7 +21,7 @@ var encryptionRow = Attribute{
 	},
 	Check: checkSecretID,
 	Doc: "`id` of the `virtfleet_secret` of usage `volume` with the passphrase. Every host that the VM moves to needs " +
-		"the secret. `\"\"` removes the encryption from the definition; the data stays encrypted.",
+		"the secret. `\"\"`, which a disk with `pool` refuses, removes it from the definition; the data stays encrypted.",
 }
 
 // encryptedFormats are the formats in which libvirt accepts LUKS.

@@ -66,8 +66,8 @@ func absolute(value string) string {
 // serialFamily are serial ports.
 var serialFamily = Family{
 	Path: "devices.serials", Tag: "serial", in: func(s *Spec) *map[string]Row { return &s.Serials },
-	Doc: "Serial ports by a key, numbered in the order of the keys. They replace `serial_console`. If you set the " +
-		"map, list every port.",
+	Doc: "Serial ports by a key, numbered in the order of the keys. The VM has no other serial console then. If " +
+		"you set the map, list every port.",
 	Added: Transition{Why: serialWhy}, Removed: Transition{Why: serialWhy},
 	Attributes: slices.Concat(charSource(serialWhy, []string{"pty", "file", "unix", "null"},
 		"File or socket on the host, for the types `file` and `unix`."), serialTargets),

@@ -40,7 +40,8 @@ var videoGroup = Group{
 			Name: "model", Place: "model@type", Values: []string{"virtio", "vga", "qxl", "bochs", "cirrus", "ramfb"},
 			Kept: []string{"vmvga", "xen", "vbox", "parallels", "gop"}, Default: "virtio", Filled: true,
 			Capability: "video/modelType", Why: videoWhy,
-			Doc: "Model. `virtio` for Linux, `vga` or `bochs` for anything else, `qxl` with SPICE.",
+			Doc: "Model. `virtio` for Linux, `vga` or `bochs` for anything else, `qxl` with SPICE. In a new VM, it is that " +
+				"of `devices.video`.",
 		},
 		cardMemory("vram", "Video memory in KiB; of `qxl`, its secondary memory."),
 		cardMemory("ram", "Primary memory of `qxl` in KiB."),

@@ -36,8 +36,8 @@ var (
 var create = []Cell{
 	{SSHAtSource, begun, creates, completes, []Test{creating}, ""},
 	{
-		SSHAtTarget, "the plan fails if that host has resources of this configuration. Otherwise, or with " +
-			"`on_unreachable = \"keep\"`: warning `Name not checked on every host`; the VM is created on another host",
+		SSHAtTarget, "warning `Name not checked on every host`; another host gets the VM. Without " +
+			"`on_unreachable = \"keep\"`, the plan fails if that host has resources of this state",
 		noChanges, nothing,
 		[]Test{silentHost},
 		"",
@@ -45,9 +45,8 @@ var create = []Cell{
 	{LibvirtdKilled, begun, creates, completes, []Test{creating}, ""},
 	{LibvirtdFrozen, begun, creates, completes, []Test{creating}, ""},
 	{
-		QEMUKilled, "killed once the VM runs: status `Failed` (`Crashed`)", "with `Always` and `RerunOnFailure`: an " +
-			"update that starts " +
-			"the VM", "starts it", []Test{power}, "",
+		QEMUKilled, "killed once the VM runs: status `Failed` (`Crashed`)", "with `Always` or `RerunOnFailure`: an " +
+			"update that starts it", "starts it", []Test{power}, "",
 	},
 	{
 		QEMUFrozen, "frozen once the VM runs: nothing. Frozen while it starts: after `timeouts.create`, warning " +
@@ -58,7 +57,7 @@ var create = []Cell{
 	},
 	{
 		ProviderKilled, "Terraform ends. The VM is defined or runs, and isn't in the state", "the VM is created",
-		"completes it (the VM's metadata marks it as unfinished)",
+		"completes it",
 		[]Test{killedInCreate, killedWaiting},
 		"",
 	},
@@ -71,9 +70,10 @@ var create = []Cell{
 	{LinkCut, begun, creates, completes, []Test{creating}, ""},
 	{DiskFull, noSpace, creates, "creates it", []Test{creating}, ""},
 	{
-		AgentHung, "an agent that never connects: warning `Unable to wait for virtual machine`; the VM runs", becomesReady,
-		"waits again, and fails if it still isn't ready; the VM continues to run",
-		[]Test{notReady},
+		AgentHung, "nothing. If it doesn't connect: warning `Unable to wait for virtual machine`",
+		"no changes. If it didn't connect: " + becomesReady,
+		"nothing; or waits again, and fails if it still isn't ready",
+		[]Test{notReady, hungAgent},
 		"",
 	},
 	{
@@ -86,14 +86,12 @@ var create = []Cell{
 
 var update = []Cell{
 	{
-		SSHAtSource, "cut before the plan: error `does not answer`; nothing is changed, and the VM stays in the " +
-			"state", "as if nothing had happened",
-		"what the plan says",
-		[]Test{silentHost},
+		SSHAtSource, half + ". Cut before the plan: the plan fails", lacks, makes,
+		[]Test{updating, silentHost},
 		"",
 	},
 	{
-		SSHAtTarget, "nothing: the VM's own host answers, so the VM is updated or restarted", noChanges, nothing,
+		SSHAtTarget, "nothing: the VM's own host answers, and the VM is updated", noChanges, nothing,
 		[]Test{silentElse},
 		"",
 	},

@@ -38,8 +38,9 @@ func ownAttributes() map[string]schema.Attribute {
 			Validators:          []validator.List{listvalidator.ValueStringsAre(value.VirtualMachineID())},
 		},
 		"selector": schema.SingleNestedAttribute{
-			Optional:            true,
-			MarkdownDescription: "Selects VMs. If a host of the fleet doesn't answer, the plan fails.",
+			Optional: true,
+			MarkdownDescription: "Selects VMs. If a host of the fleet doesn't answer, the plan fails, even with " +
+				"`on_unreachable = \"keep\"`.",
 			Attributes: map[string]schema.Attribute{
 				"labels": schema.MapAttribute{
 					Optional: true, ElementType: types.StringType,

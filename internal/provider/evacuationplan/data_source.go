@@ -71,7 +71,7 @@ func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			},
 			"blocked": schema.BoolAttribute{
 				Computed:            true,
-				MarkdownDescription: "Whether a VM prevents the host from being drained. Its step says why.",
+				MarkdownDescription: "Whether a step has the method `Blocked`: then the plan of a drain fails.",
 			},
 			"under_maintenance": schema.BoolAttribute{
 				Computed:            true,

@@ -43,6 +43,10 @@ func TestAccFaults_update(t *testing.T) {
 		}
 		for _, c := range []struck{
 			{
+				fault: "SSH cut at the source", when: written, harm: cut(s.from), fails: true, sees: unable,
+				plan: updates,
+			},
+			{
 				fault: "libvirtd killed", when: written, harm: daemonKilled(s.from), fails: true, sees: unable,
 				plan: updates,
 			},

@@ -39,7 +39,8 @@ func ownAttributes() map[string]schema.Attribute {
 		"wait": schema.StringAttribute{
 			Optional: true, CustomType: value.DurationType,
 			MarkdownDescription: "How long to wait for the agent of a running VM to connect: a " +
-				"[time](../guides/values-and-names.md#times) such as `2m`. Default: no wait.",
+				"[time](../guides/values-and-names.md#times) such as `2m`. If the guest has no agent, each " +
+				"plan takes that long. Default: no wait.",
 		},
 		"agent_connected": schema.BoolAttribute{
 			Computed:            true,

@@ -156,8 +156,8 @@ func cpuAttribute() schema.SingleNestedAttribute {
 			},
 			"usable_models": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
-				MarkdownDescription: "Named models that VMs can use here, in order. A VM with a model that is usable " +
-					"on all hosts of a fleet can move to each of them.",
+				MarkdownDescription: "Named models that VMs can use here, in alphabetical order. A VM with a model that is " +
+					"usable on all hosts of a fleet can move to each of them.",
 			},
 		},
 	}

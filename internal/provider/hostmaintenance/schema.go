@@ -98,9 +98,11 @@ func resultAttribute(description string) schema.Attribute {
 func timeoutsAttribute(ctx context.Context) schema.Attribute {
 	return value.Timeouts(ctx, timeouts.Opts{
 		Create: true, Update: true, Delete: true,
-		CreateDescription: "For draining the host. A move that fails is tried again until then. Nothing is added to a " +
-			"value that you set. Default: `1h`, and 5 minutes more for each GB of memory and disks to copy.",
+		CreateDescription: "For draining the host. A move that fails is tried again until then. After that, the apply " +
+			"fails, and the host stays closed: apply again. Nothing is added to a value that you set. " +
+			"Default: `1h`, and 5 minutes more for each GB of memory and disks to copy.",
 		UpdateDescription: "For draining the host again, if VMs were started there. Default: as for `create`.",
-		DeleteDescription: "For ending the maintenance, including restoring VMs. Default: as for `create`.",
+		DeleteDescription: "For ending the maintenance, including restoring VMs. After that, the destroy fails, and the " +
+			"resource stays: destroy it again. Default: as for `create`.",
 	})
 }

@@ -48,14 +48,14 @@ var nameSyntax = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 const imageDescription = "Puts a disk image on hosts, for disks and volumes. The provider " +
 	"downloads the image once, where Terraform runs, verifies its checksum, decompresses it (gzip, xz, zstd, bzip2), " +
-	"and sends it to the hosts. Each host that has the pool gets a copy: a volume named `<name>-<first " +
-	"12 digits of its SHA-256>`.\n\n" +
+	"and sends it to the hosts. Each host with the pool gets a copy, hosts that share it one: a volume " +
+	"named `<name>-<first 12 digits of its SHA-256>`.\n\n" +
 	"Format (qcow2 or raw) and size are read from the image itself. A qcow2 image with a backing file or an external " +
 	"data file is refused, and so is a qcow2 image for a pool of raw volumes, such as `logical`.\n\n" +
 	"**New content:** if `source` or its `file` changes, each host gets a new copy. The old copy is removed once no " +
 	"disk is based on it.\n\n" +
-	"**Destroy:** removes the copies. If a disk is based on a copy, the destroy fails, and that copy stays. If you " +
-	"remove a host from `hosts`, the same holds for its copy.\n\n" +
+	"**Destroy:** removes the copies. If a disk is based on a copy, the destroy fails, and that copy stays. The " +
+	"same holds for a host that leaves `hosts`.\n\n" +
 	"**Interruptions:** the next apply continues. No disk can use an incomplete copy. See [How an image gets to the " +
 	"hosts](../guides/images-and-disks.md#how-an-image-gets-to-the-hosts)."
 

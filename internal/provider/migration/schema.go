@@ -27,9 +27,9 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"resource sets another `host`, the plan warns and the apply fails: change `host` instead.\n\nIf a migration " +
 			"fails, the VM stays where it was, and the next apply tries again. A migration that fails [after the switch to " +
 			"post-copy](../guides/when-a-migration-fails.md#after-the-switch-to-post-copy) is resumed instead. If Terraform " +
-			"was killed, the next apply completes the migration.\n\nYou can import a migration while its record is among the " +
+			"was killed, the next apply completes it.\n\nYou can import a migration while its record is among the " +
 			"VM's last five. The record has no `migration_options`, `timeouts` or `triggers`. Set `target_host` and " +
-			"`triggers` as they were: with other values, the next apply moves the VM.",
+			"`triggers` as they were, or neither: otherwise the next apply moves the VM.",
 		Attributes: attributes{
 			"virtual_machine_id": schema.StringAttribute{
 				Required:            true,
@@ -44,15 +44,16 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			},
 			"triggers": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Any values. A change moves the VM again, also with `create_before_destroy`, with which " +
-					"`-replace` doesn't.",
+				MarkdownDescription: "Any values. A change moves the VM again. With `create_before_destroy`, `-replace` moves " +
+					"nothing, but a change of this does.",
 			},
 			migrationoptions.Name: migrationoptions.OfResource("How the VM is moved. What isn't set comes from the VM's " +
 				"`virtfleet_migration_policy`, then from the provider's block. A change applies to the next migration."),
 			"timeouts": value.Timeouts(ctx, timeouts.Opts{
 				Create: true, Read: true, Delete: true,
-				CreateDescription: "For the migration, including the wait for `migration_limits`. Then it is aborted. Default: " +
-					"`1h`, and `completion_timeout_per_gib` more for each GB of the VM's memory and copied disks.",
+				CreateDescription: "For the migration, including the wait for `migration_limits`. After that it is aborted, and " +
+					"the VM stays where it was; in post-copy, its guest stays on the target. Default: `1h`, and " +
+					"`completion_timeout_per_gib` more for each GB of the VM's memory and copied disks.",
 				ReadDescription:   "For reading. Default: `2m`.",
 				DeleteDescription: "For aborting a migration that still runs. Default: `5m`.",
 			}),

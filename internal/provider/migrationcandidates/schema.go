@@ -56,8 +56,9 @@ func ownAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "All hosts by name.",
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"fits": schema.BoolAttribute{
-					Computed:            true,
-					MarkdownDescription: "Whether no blocker is known. `false` for the host that the VM is on.",
+					Computed: true,
+					MarkdownDescription: "Whether no blocker has the status `False`: one with `Unknown` doesn't count. `false` for " +
+						"the host that the VM is on.",
 				},
 				"current": schema.BoolAttribute{
 					Computed:            true,

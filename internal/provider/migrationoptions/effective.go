@@ -44,7 +44,7 @@ func FromEffective(o migration.Options) types.Object {
 var computed = func() map[string]resource.Attribute {
 	all := make(map[string]resource.Attribute, len(Attributes))
 	for name, a := range Attributes {
-		const description = "See `" + Name + "`."
+		const description = "Value of this [option](../guides/migration-options.md)."
 		switch a := a.(type) {
 		case resource.BoolAttribute:
 			all[name] = resource.BoolAttribute{MarkdownDescription: description, Computed: true}

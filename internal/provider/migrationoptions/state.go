@@ -86,7 +86,8 @@ var (
 var stateWithPhase = func() map[string]resource.Attribute {
 	all := maps.Clone(stateAttributes)
 	all["phase"] = computedString("Phase of the migration, as KubeVirt names it: `Running` while it is in progress, " +
-		"`Succeeded` or `Failed` once it is over, or an earlier phase if the run that began it was killed.")
+		"`Succeeded` or `Failed` once it is over, or a phase before `Running`, such as `Scheduling`, if its run was " +
+		"killed then.")
 	return all
 }()
 

@@ -25,7 +25,8 @@ var filterSchema = schema.Schema{
 	Attributes: map[string]schema.Attribute{
 		"id": value.StableString("Same as `name`."),
 		"name": schema.StringAttribute{
-			MarkdownDescription: "Name of the filter on every host.", Required: true,
+			MarkdownDescription: "Name of the filter on every host. A change replaces the filter: see [Remove or rename a " +
+				"network](../guides/networks.md#remove-or-rename-a-network).", Required: true,
 			PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			Validators:    []validator.String{stringvalidator.LengthAtLeast(1)},
 		},

@@ -55,8 +55,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("UUID of the secret, the same on every host."),
 			"usage": schema.StringAttribute{
-				MarkdownDescription: "Usage of the secret. One of " + value.OneOf(libvirt.SecretUsages()) + ". `volume` is the " +
-					"passphrase of an encrypted volume, `vtpm` that of a TPM, `iscsi` also the password of a web server. `tls` is " +
+				MarkdownDescription: "Usage of the secret. One of " + value.OneOf(libvirt.SecretUsages()) + ". `volume`: " +
+					"passphrase of an encrypted volume. `vtpm`: that of a TPM. `iscsi`: password for iSCSI or a web server. `tls` is " +
 					"for definitions written by hand.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
@@ -89,9 +89,9 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			},
 			"value_wo_version": schema.StringAttribute{
 				MarkdownDescription: "Any text, such as `1`. Change it to write a changed value to all hosts: Terraform can't " +
-					"see that change. The first one after the import of a `volume` or `vtpm` secret writes nothing. **Disks and " +
-					"TPMs keep " +
-					"their passphrase:** with another value, their VMs can't start or move.",
+					"see that change. The first one after an import writes nothing if the usage is `volume` or `vtpm`, " +
+					"otherwise the value. **Disks and TPMs keep their passphrase:** with another value, their VMs can't start or " +
+					"move.",
 				Optional: true,
 			},
 			"hosts":            onhosts.HostsAttribute("secret"),

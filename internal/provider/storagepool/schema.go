@@ -74,8 +74,8 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 			},
 			"on_destroy": schema.StringAttribute{
 				MarkdownDescription: "What a destroy does with the data. `keep`: it stays. `delete` removes the volume group of " +
-					"`logical` or the pool of `zfs` **with all its data**, and the empty directory of `dir`, `fs` and `netfs`; for " +
-					"other types, it fails. Default: `keep`.",
+					"`logical` or the pool of `zfs` **with all its data**, and the directory of `dir`, `fs` and `netfs`; if that " +
+					"isn't empty, or for other types, it fails. Default: `keep`.",
 				Optional:   true,
 				Validators: []validator.String{value.Among(onDestroyKeep, onDestroyDelete)},
 			},

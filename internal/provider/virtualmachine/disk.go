@@ -91,11 +91,11 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"bus": optionalString("Bus of the disk: " + value.OneOf(domain.DiskBuses) + ". Default for new disks: `virtio`; " +
 		"of a `cdrom`, `sata` (`ide` with the machine type `pc`, `scsi` on other architectures); of a `lun`, `scsi`; of a " +
 		"`floppy`, `fdc`."),
-	"format": optionalString("Format: " + value.OneOf(domain.DiskFormats) + ". Required if its backing file " +
-		"is no `virtfleet_image`. Default for new disks: `qcow2` with `pool` or a name that ends in `.qcow2`, otherwise " +
-		"what a storage pool reports, or `raw`."),
-	"cache": optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + ". Default for new disks: `default` for " +
-		"files, which means `writeback`; otherwise `none`."),
+	"format": optionalString("Format: " + value.OneOf(domain.DiskFormats) + ". Required with a backing " +
+		"file but a `virtfleet_image`. Default for new disks: `qcow2` with `pool` or a name that ends in `.qcow2`, " +
+		"otherwise what a storage pool reports, or `raw`."),
+	"cache": optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + ". Default for new disks: `default` " +
+		"(`writeback`) for a disk that is stored as a file, otherwise `none`."),
 	"read_only": optionalBool("Whether the disk is read-only for the guest. Default for new disks: `true` for a " +
 		"`cdrom`, otherwise `false`."),
 	"serial":     optionalString("Serial number that the guest sees. `\"\"` removes it."),

@@ -39,7 +39,8 @@ var ignitionType = objectType(ignitionAttributes)
 func ignitionAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: "[First boot with Ignition](../guides/first-boot.md#ignition) (Fedora CoreOS, Flatcar), from " +
-			"a volume that is created, moved and removed with the VM. A change requires a restart.",
+			"a volume that is created, moved and removed with the VM. A change requires a restart, " +
+			"and does nothing in a guest that has booted before.",
 		Attributes: ignitionAttributes,
 		CustomType: ignitionType,
 		Optional:   true,

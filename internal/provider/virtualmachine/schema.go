@@ -229,12 +229,15 @@ func computedString(description string) schema.StringAttribute {
 func timeoutsAttribute() schema.Attribute {
 	return value.Timeouts(context.Background(), timeouts.Opts{
 		Create: true, Read: true, Update: true, Delete: true,
-		CreateDescription: "For creating. Nothing is added to a value that you set. Default: `10m`, in addition " +
-			"to `wait_for.timeout`.",
+		CreateDescription: "For creating. After that, a VM that runs is kept, with a warning. Otherwise the apply fails, " +
+			"and the next one creates or completes the VM. Nothing is added to a value that you set. Default: `10m`, in " +
+			"addition to `wait_for.timeout`.",
 		ReadDescription: "For reading. Default: `2m`.",
-		UpdateDescription: "For updating, including moves. Default: `10m`, in addition to `wait_for.timeout`, " +
-			"`termination_grace_period`, and `completion_timeout_per_gib` for each GB of the VM's memory and copied disks.",
-		DeleteDescription: "For deleting. Default: `5m`, in addition to `termination_grace_period`.",
+		UpdateDescription: "For updating, including moves. After that, a move is aborted, changes that were made stay, and " +
+			"the apply fails: apply again. Default: `10m`, in addition to `wait_for.timeout`, `termination_grace_period`, and " +
+			"`completion_timeout_per_gib` for each GB of memory and copied disks.",
+		DeleteDescription: "For deleting. After that, the apply fails, nothing is forced off, and the VM stays in the " +
+			"state: its guest may have shut down. Default: `5m`, in addition to `termination_grace_period`.",
 	})
 }
 

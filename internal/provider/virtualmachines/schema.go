@@ -24,7 +24,7 @@ func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 		Attributes: map[string]schema.Attribute{
 			"labels": schema.MapAttribute{
 				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Only VMs that have all of these labels.",
+				MarkdownDescription: "Only VMs that have all of these labels. VMs that Terraform doesn't manage have none.",
 			},
 			"host": schema.StringAttribute{
 				Optional: true, MarkdownDescription: "Only VMs that are on this host.",
