@@ -166,6 +166,7 @@ func TestAccFaults_restore(t *testing.T) {
 			d.tf.Run(t, "apply")
 			d.all(t, "", d.to)
 			d.maintain(t, false)
+			c.limit = d.limit
 			play(t, c)
 			d.all(t, c.fault, d.from)
 		}
