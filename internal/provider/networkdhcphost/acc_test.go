@@ -104,7 +104,7 @@ ip netns exec dhcp6 perl -MSocket=:all -e '
 
 // TestAccNetworkDHCPHost is the life of two reservations, with IPv4 and with IPv6, together with one that was made by
 // hand. They are added on a host that their network gains, and again where it is created again, by the same apply. A
-// client with the MAC address gets the reserved address and name.
+// client with the MAC address gets the reserved address and name, with an option of the network's DHCP server.
 func TestAccNetworkDHCPHost(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -123,6 +123,7 @@ resource "virtfleet_network" "this" {
     { address = "10.213.8.1/24", dhcp = { ranges = [{ start = "10.213.8.100", end = "10.213.8.199" }] } },
     { address = "fd00:213:8::1/64", dhcp = { ranges = [{ start = "fd00:213:8::100", end = "fd00:213:8::1ff" }] } },
   ]
+  dnsmasq_options = ["dhcp-option=option:ntp-server,10.213.8.7"]
 }
 resource "virtfleet_network_dhcp_host" "this" {
   network = virtfleet_network.this.name
@@ -152,7 +153,8 @@ resource "virtfleet_network_dhcp_host" "six" {
 			return nil
 		}
 	}
-	// gets is what a DHCP client with the MAC address is told on a host: its address and name.
+	// gets is what a DHCP client with the MAC address is told on a host: its address and name, and an option that the
+	// network declares for its DHCP server.
 	gets := func(want string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			const client = `
@@ -160,11 +162,12 @@ ip link add dhcp-peer type veth peer name dhcp-client address MAC
 trap "ip link delete dhcp-peer; rm -f /run/dhcp-client" EXIT
 ip link set dhcp-peer master BRIDGE up
 ip link set dhcp-client up
-printf '#!/bin/sh\n[ "$1" != bound ] || echo "lease: $ip $hostname"\n' >/run/dhcp-client
+printf '#!/bin/sh\n[ "$1" != bound ] || echo "lease: $ip $hostname, ntp: $ntpsrv"\n' >/run/dhcp-client
 chmod +x /run/dhcp-client
-busybox udhcpc -f -q -n -t 20 -T 1 -O hostname -i dhcp-client -s /run/dhcp-client`
+busybox udhcpc -f -q -n -t 20 -T 1 -O hostname -O ntpsrv -i dhcp-client -s /run/dhcp-client`
 			script := strings.NewReplacer("MAC", mac, "BRIDGE", "vn"+name[len(name)-6:]).Replace(client)
-			if out := l.Run(t, "kvm1", "sh", "-ec", script); !strings.Contains(out, "lease: "+want) {
+			want := "lease: " + want + ", ntp: 10.213.8.7\n"
+			if out := l.Run(t, "kvm1", "sh", "-ec", script); !strings.Contains(out, want) {
 				return fmt.Errorf("want %s; the client says %s", want, out)
 			}
 			return nil

@@ -72,6 +72,20 @@ func has(t *testing.T, l *lab.Lab, name, want string, hosts ...*lab.Host) resour
 	}
 }
 
+// startsItself checks whether libvirt would start a pool by itself, when it starts.
+func startsItself(t *testing.T, l *lab.Lab, name, want string, hosts ...*lab.Host) resource.TestCheckFunc {
+	t.Helper()
+	return func(*terraform.State) error {
+		for _, h := range hosts {
+			_, is, _ := strings.Cut(l.Virsh(t, h.Name, "pool-info", name), "Autostart:")
+			if is, _, _ = strings.Cut(is, "\n"); strings.TrimSpace(is) != want {
+				return fmt.Errorf("host %s says of the autostart of pool %s %q; want %s", h.Name, name, is, want)
+			}
+		}
+		return nil
+	}
+}
+
 func states(want map[string]knownvalue.Check) []statecheck.StateCheck {
 	return []statecheck.StateCheck{statecheck.ExpectKnownValue("virtfleet_storage_pool.this",
 		tfjsonpath.New("host_states"), knownvalue.MapExact(want))}
@@ -133,7 +147,10 @@ resource "virtfleet_storage_pool" "this" {
 					`"this"`, `"other"`, 1),
 				ExpectError: regexp.MustCompile(`terraform\s+import`),
 			},
-			{Config: pool(at, ""), ConfigPlanChecks: acctest.Action(address, update), ConfigStateChecks: states(both)},
+			{
+				Config: pool(at, ""), ConfigPlanChecks: acctest.Action(address, update), ConfigStateChecks: states(both),
+				Check: startsItself(t, l, name, "yes", first, second),
+			},
 			{
 				ResourceName: address, ImportState: true, ImportStateId: name, ImportStateVerify: true,
 				ImportStateVerifyIgnore: []string{"target", "autostart"},
@@ -147,7 +164,8 @@ resource "virtfleet_storage_pool" "this" {
 				},
 				Config: pool(at, "autostart = false"), ConfigPlanChecks: acctest.Action(address, update),
 				ConfigStateChecks: states(both),
-				Check:             has(t, l, name, "<path>"+at+"</path>", first, second),
+				Check: resource.ComposeTestCheckFunc(has(t, l, name, "<path>"+at+"</path>", first, second),
+					startsItself(t, l, name, "no", first, second)),
 			},
 			// A directory that is gone, as that of a filesystem that isn't mounted, isn't created again: the record of a
 			// creation is that of another pool of this name, which is no longer there.
@@ -168,15 +186,18 @@ resource "virtfleet_storage_pool" "this" {
 				},
 				Config: pool(at, "autostart = false"), ConfigPlanChecks: acctest.Action(address, update),
 				ConfigStateChecks: states(both),
-				Check:             has(t, l, name, "<path>"+at+"</path>", first, second),
+				Check: resource.ComposeTestCheckFunc(has(t, l, name, "<path>"+at+"</path>", first, second),
+					startsItself(t, l, name, "no", first, second)),
 			},
 			{
 				Config: pool(at+"-2", "autostart = true"), ConfigPlanChecks: acctest.Action(address, update),
-				Check: has(t, l, name, "<path>"+at+"-2</path>", first, second),
+				Check: resource.ComposeTestCheckFunc(has(t, l, name, "<path>"+at+"-2</path>", first, second),
+					startsItself(t, l, name, "yes", first, second)),
 			},
 			{
 				PreConfig: func() { l.Virsh(t, second.Name, "pool-autostart", "--disable", name) },
 				Config:    pool(at+"-2", "autostart = true"), ConfigPlanChecks: acctest.Action(address, update),
+				Check: startsItself(t, l, name, "yes", first, second),
 			},
 			// A host that is taken away loses the pool and keeps its data.
 			{

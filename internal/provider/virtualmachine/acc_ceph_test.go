@@ -19,7 +19,7 @@ import (
 
 // TestAccVirtualMachine_ceph: an RBD image is made and grown through a storage pool with cephx, a VM runs from it, and
 // moves while it runs, to a host that gets the secret with it, and keeps what its guest has written. There it reads a
-// snapshot of the image. Then the secret and the pool are on that host, too. A third host, whose key is wrong, can't
+// snapshot of the image. Then the secret and the pool are on that host, too, and the pool has another monitor. A third host, whose key is wrong, can't
 // start the pool, and can once it has the right one.
 func TestAccVirtualMachine_ceph(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,9 @@ resource "virtfleet_volume" "root" {
 			keepsData(t, l, "kvm1", name, true)),
 	}, resource.TestStep{
 		PreConfig: func() {
-			acctest.ImportGenerated(t, providerBlock(l, ""), map[string]string{"virtfleet_storage_pool.ceph": name})
+			acctest.ImportGenerated(t, providerBlock(l, ""), map[string]string{
+				"virtfleet_storage_pool.ceph": name, "virtfleet_volume.root": name + "/root",
+			})
 		},
 		Config: byID("kvm1", "32Mi"), Check: resource.ComposeTestCheckFunc(has("kvm1", 32), func(*terraform.State) error {
 			before = devices()
@@ -185,9 +187,24 @@ resource "virtfleet_volume" "root" {
 			return nil
 		},
 	}, resource.TestStep{
-		Config: base(both), Check: func(*terraform.State) error {
+		// Another monitor, which no host reaches, is declared as well.
+		Config: strings.Replace(base(both), "hosts = [{", "hosts = [{ name = \"192.0.2.53\", port = 6789 }, {", 1),
+		ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
+			plancheck.ExpectResourceAction("virtfleet_storage_pool.ceph", plancheck.ResourceActionUpdate),
+		}},
+		Check: func(*terraform.State) error {
 			if left := ceph.RBD(t, "ls", ceph.Pool); left != "" {
 				return fmt.Errorf("the pool still has %s", left)
+			}
+			for _, flags := range [][]string{nil, {"--inactive"}} {
+				if err := contains(l.Virsh(t, "kvm1", append([]string{"pool-dumpxml", name}, flags...)...),
+					"<host name='192.0.2.53' port='6789'/>", fmt.Sprintf("<host name='%s' port='%d'/>", ceph.Host, ceph.Port),
+				); err != nil {
+					return err
+				}
+			}
+			if err := contains(l.Virsh(t, "kvm1", "pool-info", name), "running"); err != nil {
+				return err
 			}
 			return contains(l.Virsh(t, "kvm2", "pool-info", name), "running")
 		},

@@ -19,7 +19,8 @@ const (
 	vswitch, taggedPort, taggedAddress = "vf-ovs0", "vf-tag42", "198.51.100.1"
 
 	lanMAC, switchMAC, groupMAC = "52:54:00:ad:00:01", "52:54:00:ad:00:02", "52:54:00:ad:00:03"
-	wholeMAC                    = "52:54:00:ad:00:04"
+	wholeMAC, defaultMAC        = "52:54:00:ad:00:04", "52:54:00:ad:00:05"
+	nativeMAC                   = "52:54:00:ad:00:06"
 )
 
 // connected is a guest with an interface on each of the bridges, and one that shares a device of the host.
@@ -62,6 +63,7 @@ resource "virtfleet_network" "switch" {
       bandwidth = { inbound = { average = 3000, peak = 6000 }, outbound = { average = 3000 } }
     }
     eng = { vlan = { tags = [46, 47], trunk = true } }
+    all = { default = true, vlan = { tags = [41, 44], trunk = true, native_tag = 41, native_mode = "untagged" } }
   }
 }
 resource "virtfleet_network" "whole" {
@@ -89,7 +91,8 @@ resource "virtfleet_network_filter" "address" {
 
 // interfaces are those of the guest: how the port of the plain bridge is, which address it may use, whether the shared
 // device has a link, and which VLAN and limit in KiB/s a port of the switch has. Another port
-// has those of a port group, and one has the VLAN of its network.
+// has those of a port group, one has the VLAN of its network, one has the VLANs of its network's default port group, and
+// one is a trunk with a native VLAN of its own.
 func (c *connected) interfaces(lan, address, tap, vlan string, limit int) hcl {
 	return hcl{"interfaces": fmt.Sprintf(`{
     lan = {
@@ -105,7 +108,12 @@ func (c *connected) interfaces(lan, address, tap, vlan string, limit int) hcl {
     }
     group = { network = virtfleet_network.switch.name, mac = %[10]q, port_group = "ops" }
     whole = { network = virtfleet_network.whole.name, mac = %[11]q }
-  }`, plainBridge, lanMAC, lan, address, tap, switchMAC, vlan, limit, 2*limit, groupMAC, wholeMAC)}
+    usual = { network = virtfleet_network.switch.name, mac = %[12]q }
+    native = {
+      network = virtfleet_network.switch.name, mac = %[13]q
+      vlan    = { tags = [51, 52], trunk = true, native_tag = 52, native_mode = "tagged" }
+    }
+  }`, plainBridge, lanMAC, lan, address, tap, switchMAC, vlan, limit, 2*limit, groupMAC, wholeMAC, defaultMAC, nativeMAC)}
 }
 
 func (c *connected) write(t *testing.T, change hcl) {
@@ -204,6 +212,18 @@ func (c *connected) tagged(t *testing.T, ports map[string]string) {
 	}
 }
 
+// trunks checks the ports of the switch that are trunks with a native VLAN, in the switch: the native VLAN, all VLANs,
+// and whether packets of the native VLAN have a tag.
+func (c *connected) trunks(t *testing.T, ports map[string]string) {
+	t.Helper()
+	for mac, want := range ports {
+		got := c.l.Run(t, interfaceHost, "ovs-vsctl", "get", "port", c.device(t, mac), "tag", "trunks", "vlan_mode")
+		if is := strings.Join(strings.Split(strings.TrimSpace(got), "\n"), " "); is != want {
+			t.Errorf("the port of %s is %q; want %q", mac, is, want)
+		}
+	}
+}
+
 // limited checks the limit of a port of the switch: in the switch and in the kernel.
 func (c *connected) limited(t *testing.T, mac string, limit int) {
 	t.Helper()
@@ -270,6 +290,9 @@ func TestAccInterface_running(t *testing.T) {
 	c.limitedByItself(t, 1000)
 	c.limited(t, groupMAC, 3000)
 	c.tagged(t, map[string]string{switchMAC: "42", groupMAC: "45", wholeMAC: "48"})
+	c.trunks(t, map[string]string{
+		defaultMAC: "41 [41, 44] native-untagged", nativeMAC: "52 [51, 52] native-tagged",
+	})
 
 	// What a running guest's ports can be told is changed while its clock runs; its MTU and its queues aren't.
 	before := c.uptime(t)
