@@ -2,6 +2,10 @@ package virtualmachine_test
 
 import (
 	"crypto/des"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha1"
+	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -170,12 +174,135 @@ func TestAccGraphics_vnc(t *testing.T) {
 		t.Error(err)
 	}
 	_, _, port := screenAt(t, l, host, name)
-	greeting := l.Run(t, host, "bash", "-c", `exec 3<>"/dev/tcp/127.0.0.1/$1"; head -c 12 <&3`, "greet", strconv.Itoa(port))
+	greeting := l.Run(t, host, "bash", "-c", `exec 3<>"/dev/tcp/127.0.0.1/$1"; head -c 12 <&3`, "greet",
+		strconv.Itoa(port))
 	if err := contains(greeting, "RFB 003.008"); err != nil {
 		t.Error(err)
 	}
 	if _, err := dialScreen(t, outside, port); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a client on another host gets %v, want that it can't connect", err)
+	}
+	destroyAndCheck(t, l, tf, name)
+}
+
+// What a client and a server say first, see SPICE's protocol: the header of a message, and what follows it.
+type (
+	spiceHeader struct {
+		Magic        [4]byte
+		Major, Minor uint32
+		Size         uint32
+	}
+	spiceLink struct {
+		Connection                                 uint32
+		Channel, ChannelID                         uint8
+		CommonCaps, ChannelCaps, CapsBeginAtOffset uint32
+	}
+	spiceReply struct {
+		Error                                      uint32
+		Key                                        [162]byte
+		CommonCaps, ChannelCaps, CapsBeginAtOffset uint32
+	}
+)
+
+// spiceMagic begins each of these messages.
+var spiceMagic = [4]byte{'R', 'E', 'D', 'Q'}
+
+// spiceAccepts logs in to the main channel of a SPICE server, and reports whether the server accepts the password.
+func spiceAccepts(t *testing.T, address string, port int, password string) bool {
+	t.Helper()
+	conn, err := dialScreen(t, address, port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const mainChannel, denied = 1, 7
+	link := spiceLink{Channel: mainChannel, CapsBeginAtOffset: uint32(binary.Size(spiceLink{}))}
+	for _, message := range []any{spiceHeader{spiceMagic, 2, 2, link.CapsBeginAtOffset}, link} {
+		if err := binary.Write(conn, binary.LittleEndian, message); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(message any) {
+		t.Helper()
+		if err := binary.Read(conn, binary.LittleEndian, message); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var header spiceHeader
+	var reply spiceReply
+	read(&header)
+	if header.Magic != spiceMagic || int(header.Size) < binary.Size(reply) {
+		t.Fatalf("the server answers with %+v", header)
+	}
+	read(&reply)
+	readScreen(t, conn, int(header.Size)-binary.Size(reply))
+	parsed, err := x509.ParsePKIXPublicKey(reply.Key[:])
+	if err != nil || reply.Error != 0 {
+		t.Fatalf("the server's key: %v, error %d", err, reply.Error)
+	}
+	key, ok := parsed.(*rsa.PublicKey)
+	if !ok {
+		t.Fatalf("the server's key is a %T", parsed)
+	}
+	ticket, err := rsa.EncryptOAEP(sha1.New(), rand.Reader, key, append([]byte(password), 0), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeScreen(t, conn, ticket)
+	var result uint32
+	read(&result)
+	if result != 0 && result != denied {
+		t.Fatalf("the server answers the password with error %d", result)
+	}
+	return result == 0
+}
+
+// TestAccGraphics_spice: a VM with a SPICE screen and what hangs on it runs, lets a client in with the password, after
+// a change of the running VM only with the new one, and is imported as it is.
+func TestAccGraphics_spice(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	const host = "kvm1"
+	tf := acctest.NewCLI(t)
+	process := &started{l: l, host: host, name: name}
+	outside := l.Host(host).Address
+	config := tinyVM(name).with(hcl{"host": quote(host), "devices": fmt.Sprintf(`{
+    graphics  = { type = "spice", listen = "address", address = %q }
+    video     = { model = "qxl" }
+    smartcard = { mode = "passthrough" }
+    channels  = { agent = { type = "spicevmc", name = "com.redhat.spice.0" } }
+    redirdevs = { usb = { type = "spicevmc" } }
+  }`, outside)})
+	accepts := func(password string) bool {
+		scheme, address, port := screenAt(t, l, host, name)
+		if scheme != "spice" || address != outside {
+			t.Fatalf("the screen is at %s on %s, want SPICE on %s", scheme, address, outside)
+		}
+		return spiceAccepts(t, address, port, password)
+	}
+	for version, passwords := range []map[string]bool{
+		{"erstes": true, "zweites": false}, {"erstes": false, "zweites": true},
+	} {
+		password := []string{"erstes", "zweites"}[version]
+		tf.Config(t, acctest.OneHost(l)+config.with(withPassword(password, version)).String())
+		tf.Run(t, "apply")
+		noChanges(t, tf)
+		if err := process.same(t)(nil); err != nil {
+			t.Error(err)
+		}
+		showsTo(t, accepts, passwords)
+	}
+	if err := look(t, l, host, name, "<smartcard mode='passthrough' type='spicevmc'>",
+		"<redirdev bus='usb' type='spicevmc'>", "<channel type='spicevmc'>", "<model type='qxl'")(nil); err != nil {
+		t.Error(err)
+	}
+	imported := acctest.NewCLI(t)
+	imported.Config(t, acctest.OneHost(l)+config.with(hcl{"host": "", "run_strategy": quote("Always")}).String())
+	imported.Run(t, "import", address, name)
+	noChanges(t, imported)
+	if err := process.same(t)(nil); err != nil {
+		t.Error(err)
 	}
 	destroyAndCheck(t, l, tf, name)
 }
