@@ -15,7 +15,9 @@ const hardwareSeen = `
 while read -r module; do insmod "/modules/$module"; done </modules/probes
 show() { echo "$1: $(busybox tr -s ' \000' ' ' <"$2" 2>/dev/null)"; }
 until [ -e /sys/block/sda/device/wwid ] && [ -e /sys/block/vdb/serial ]; do sleep 0.1; done
-for fact in bios_vendor sys_vendor product_serial board_serial chassis_asset_tag; do show $fact /sys/class/dmi/id/$fact; done
+for fact in bios_vendor sys_vendor product_serial board_serial chassis_asset_tag; do
+	show $fact /sys/class/dmi/id/$fact
+done
 show fw_cfg /sys/firmware/qemu_fw_cfg/by_name/opt/com.example/name/raw
 show fw_cfg_file /sys/firmware/qemu_fw_cfg/by_name/opt/com.example/os/raw
 show nodes /sys/devices/system/node/online
