@@ -32,8 +32,8 @@ func TestDemands(t *testing.T) {
 		},
 		"SPICE": {
 			Spec{Values: Values{"devices.graphics.type": "spice"}},
-			[]string{`has no devices.graphics.type "spice": that needs a QEMU with SPICE (Debian: qemu-system-modules-spice, ` +
-				"Fedora: qemu-ui-spice-core)"},
+			[]string{`has no devices.graphics.type "spice": that needs a QEMU with SPICE (Debian 12: ` +
+				"qemu-system-common, Debian 13: qemu-system-modules-spice, Fedora: qemu-ui-spice-core)"},
 		},
 		"SEV": {
 			Spec{Values: Values{LaunchSecurityType: "sev"}},

@@ -34,20 +34,24 @@ var graphicsGroup = Group{
 			Name: "type", Place: "@type", Values: []string{"vnc", "spice"}, Default: "vnc", Filled: true,
 			Capability: "graphics/type", Why: graphicsWhy,
 			Needs: map[string]string{
-				"spice": "a QEMU with SPICE (Debian: qemu-system-modules-spice, Fedora: qemu-ui-spice-core)",
+				"spice": "a QEMU with SPICE (Debian 12: qemu-system-common, Debian 13: qemu-system-modules-spice, " +
+					"Fedora: qemu-ui-spice-core)",
 			},
 			Doc: "Protocol.",
 		},
 		{
 			Name: "listen", Values: []string{"socket", "address", "network", "none"}, Default: "socket", Filled: true,
 			Why:  graphicsWhy,
-			Read: func(e *etree.Element) string { return textAt(e, "listen@type") },
+			Read: listensAt,
 			Write: func(e *etree.Element, value string) error {
 				for _, key := range []string{"listen", "socket"} {
 					setAttr(e, key, "")
 					setTextAt(e, "listen@"+key, "")
 				}
 				setTextAt(e, "listen@type", value)
+				if (value == "address" || value == "network") && attr(e, "port") == "" {
+					setAttr(e, "autoport", "yes")
+				}
 				return nil
 			},
 			Doc: "Where the console listens: a `socket` of the host, an `address`, the host's address in a `network`, or " +
@@ -56,7 +60,7 @@ var graphicsGroup = Group{
 		{
 			Name: "address", Follows: "listen", Echo: true, Why: graphicsWhy,
 			Read: func(e *etree.Element) string {
-				if textAt(e, "listen@type") != "address" {
+				if listensAt(e) != "address" {
 					return ""
 				}
 				return textAt(e, "listen@address")
@@ -110,10 +114,20 @@ var graphicsGroup = Group{
 	Check: checkGraphics,
 }
 
+// listensAt reads where the server listens. libvirt starts a SPICE server without a port as one that doesn't listen,
+// unlike a VNC server, which it gives one.
+func listensAt(e *etree.Element) string {
+	if attr(e, "type") == "spice" && attr(e, "autoport") != "yes" && attr(e, "port") == "" && attr(e, "tlsPort") == "" &&
+		textAt(e, "listen@type") == "address" {
+		return "none"
+	}
+	return textAt(e, "listen@type")
+}
+
 // readPort reads a port. It returns "" for a server without a port.
 func readPort(e *etree.Element) string {
 	port := attr(e, "port")
-	switch listen := textAt(e, "listen@type"); {
+	switch listen := listensAt(e); {
 	case listen == "socket", listen == "none":
 		return ""
 	case attr(e, "autoport") == "yes", port == "-1":
@@ -127,6 +141,9 @@ func writePort(e *etree.Element, value string) error {
 	automatic := ""
 	switch value {
 	case "":
+		if attr(e, "type") == "spice" {
+			automatic = "yes"
+		}
 	case Auto:
 		value, automatic = "", "yes"
 	default:

@@ -202,8 +202,8 @@ var refusals = []struct {
 	},
 	{
 		spiceDevice, "devices.graphics.type",
-		`Set devices.graphics.type to "spice", and use a host whose QEMU has SPICE (Debian: package ` +
-			"qemu-system-modules-spice, Fedora: qemu-ui-spice-core and qemu-char-spice).",
+		`Set devices.graphics.type to "spice", and use a host whose QEMU has SPICE (Debian 12: package ` +
+			"qemu-system-common, Debian 13: qemu-system-modules-spice, Fedora: qemu-ui-spice-core and qemu-char-spice).",
 	},
 	{
 		noHugetlbfs, "memory.huge_pages",

@@ -211,13 +211,16 @@ var coldAttributes = []string{
 }
 
 // TestAccFamilies_refused: each device that a running VM can't take to another host is named by the plan of a move, and
-// each change that a running VM can't take is named by the plan of an update.
+// each change that a running VM can't take is named by the plan of an update. What blocks the move, conditions,
+// candidates and the plan of a drain say, too.
 func TestAccFamilies_refused(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	const host, card = "kvm1", "vf-own0"
+	one, two := l.StartHost(t), l.StartHost(t) // A plan of a drain shows all VMs of a host.
+	host, block := one.Name, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: one}, {Of: two}}}.String()
+	const card = "vf-own0"
 	l.Run(t, host, "ip", "link", "add", card, "type", "veth", "peer", "name", "vf-own1")
 	tf := acctest.NewCLI(t)
 	config := tinyVM(name).with(hcl{
@@ -235,10 +238,10 @@ func TestAccFamilies_refused(t *testing.T) {
 		"extra_device_xml": fmt.Sprintf(
 			`{ shared = "<shmem name='%s'><size unit='M'>4</size><model type='ivshmem-plain'/></shmem>" }`, name),
 	})
-	tf.Config(t, acctest.Config(l)+config.String())
+	tf.Config(t, block+config.String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
-	tf.Config(t, acctest.Config(l)+config.with(hcl{"host": quote("kvm2")}).String())
+	tf.Config(t, block+config.with(hcl{"host": quote(two.Name)}).String())
 	if err := contains(tf.Fail(t, "plan"), "disks.scratch: ", `disk "scratch" is transient`,
 		"interfaces.own: ", `has the device "`+card+`" of its host for itself`,
 		"devices.sound.model: ", "which QEMU can't migrate", `shares a directory with its host as "share" (virtiofs)`,
@@ -246,7 +249,14 @@ func TestAccFamilies_refused(t *testing.T) {
 		`it shares memory "`+name+`"`); err != nil {
 		t.Error(err)
 	}
-	tf.Config(t, acctest.Config(l)+config.with(coldChanges).with(hcl{
+	// Of a directory over 9p, which blocks only while the guest has it mounted, a drain finds out when it tries.
+	blockersEverywhere(t, tf, block, config, host, two.Name,
+		`DisksNotLiveMigratable: disk "scratch" is transient`,
+		`has the device "`+card+`" of its host for itself`,
+		`QEMUNotLiveMigratable: it has a sound card of model usb, which QEMU can't migrate`,
+		`VirtIOFSNotLiveMigratable: it shares a directory with its host as "share" (virtiofs)`,
+		`QEMUNotLiveMigratable: it shares memory "`+name+`"`)
+	tf.Config(t, block+config.with(coldChanges).with(hcl{
 		"disks": strings.Replace(config["disks"], "transient = true", `transient = false, io = "threads", serial = "S1"`, 1),
 	}).String())
 	said := tf.Fail(t, "plan")
@@ -259,7 +269,7 @@ func TestAccFamilies_refused(t *testing.T) {
 	if t.Failed() {
 		t.Log(said)
 	}
-	tf.Config(t, acctest.Config(l)+config.String())
+	tf.Config(t, block+config.String())
 	destroyAndCheck(t, l, tf, name)
 	l.Run(t, host, "sh", "-c", "rm -f /dev/shm/"+name+"*") // QEMU leaves it there.
 	l.Run(t, host, "ip", "link", "del", card)
