@@ -22,8 +22,8 @@ provider "virtfleet" {
     }
   }
 
-  # Leave this block out to use the SSH agent, ~/.ssh/config, the default keys and ~/.ssh/known_hosts. Attributes that
-  # you don't set keep their defaults: the same keys are used for the jump host.
+  # Leave this block out to use the SSH agent, ~/.ssh/config, the default keys and ~/.ssh/known_hosts. As no key is
+  # set here, the default keys are used, also for the jump host.
   ssh = {
     jump_hosts = ["ops@bastion.example.net"]
 

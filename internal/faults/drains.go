@@ -8,7 +8,7 @@ const (
 	drainsRest = "drains the rest"
 	drainFails = "error `Unable to begin maintenance` after `timeouts.create`, with what was done with each VM"
 	unrecorded = "drains the rest. The end of the maintenance doesn't bring back a VM that left while the host " +
-		"couldn't record it: move it back yourself"
+		"couldn't record it: move it back yourself (the error of the drain names it)"
 	endFails = "error `Unable to end maintenance`; the maintenance stays in the state"
 	endAgain = "destroys the maintenance"
 	endsRest = "restores the rest; then the host is open"

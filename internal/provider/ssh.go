@@ -98,8 +98,9 @@ func sshConnectionAttributes() map[string]schema.Attribute {
 			Optional: true,
 			MarkdownDescription: "Which unknown host keys are accepted. `" + ssh.HostKeyStrict + "`: none. `" +
 				ssh.HostKeyAcceptNew + "`: that of a new host, which is recorded. `" +
-				ssh.HostKeyInsecure + "`: any, with a warning; such a host gets no password. Default: as in `config_file`, " +
-				"where `StrictHostKeyChecking no` means `" + ssh.HostKeyAcceptNew + "`, otherwise `" + ssh.HostKeyStrict + "`.",
+				ssh.HostKeyInsecure + "`: any, a changed one too, with a warning; such a host gets no password. Default: as in " +
+				"`config_file`, where `StrictHostKeyChecking no` means `" + ssh.HostKeyAcceptNew + "`, otherwise `" +
+				ssh.HostKeyStrict + "`.",
 			Validators: []validator.String{value.Among(hostKeyCheckings...)},
 		},
 		"config_file": schema.StringAttribute{

@@ -74,8 +74,9 @@ func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 				MarkdownDescription: "Whether a step has the method `Blocked`: then the plan of a drain fails.",
 			},
 			"under_maintenance": schema.BoolAttribute{
-				Computed:            true,
-				MarkdownDescription: "Whether the host is under maintenance and these are the steps of that maintenance.",
+				Computed: true,
+				MarkdownDescription: "Whether the host is under maintenance, even if its drain failed. `steps` are " +
+					"those of its drain then: the finished ones, and new ones for the rest.",
 			},
 		},
 	}

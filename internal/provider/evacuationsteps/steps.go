@@ -50,8 +50,9 @@ var descriptions = map[string]string{
 		"its `host`: the apply drains the others, then fails) or `" + evacuation.MethodBlocked + "` (the plan of the drain " +
 		"fails).",
 	"target": "Host that the VM moves to. Null: none.",
-	"transfer": "Least amount to copy: memory of a running VM, and the disks and files whose size is known. Memory " +
-		"that the guest changes meanwhile is copied again. Null: nothing.",
+	"transfer": "Least amount to copy: memory of a running VM, and disks, images and UEFI variables whose " +
+		"size is known. Memory " +
+		"that the guest changes meanwhile is copied again. Null: nothing whose size is known.",
 	"blockers": "Why the VM is `Blocked` or `Pinned`.",
 }
 

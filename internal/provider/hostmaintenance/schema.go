@@ -55,8 +55,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			},
 			"restore": schema.BoolAttribute{
 				MarkdownDescription: "Whether a destroy [brings back](../guides/draining-a-host.md#open-the-host-again) VMs that " +
-					"moved and starts those that were shut down or saved; its plan lists them. Apply a change before the " +
-					"destroy. Default: `false`.",
+					"moved and starts those that were shut down or saved; its plan lists them. The value of the last apply " +
+					"counts. Default: `false`.",
 				Optional: true,
 			},
 			"reason": schema.StringAttribute{

@@ -29,7 +29,7 @@ var hostSchema = schema.Schema{
 				"exactly one of `mac`, `duid`.", Optional: true, PlanModifiers: replaced,
 		},
 		"ip": schema.StringAttribute{MarkdownDescription: "Address, in one of the subnets of the network's " +
-			"`ips`.", Required: true},
+			"`ips`. A running guest gets a changed one when it renews its lease.", Required: true},
 		"name": schema.StringAttribute{
 			MarkdownDescription: "Host name, which the network's DNS server also resolves.", Optional: true,
 		},

@@ -56,8 +56,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"id": value.StableString("UUID of the secret, the same on every host."),
 			"usage": schema.StringAttribute{
 				MarkdownDescription: "Usage of the secret. One of " + value.OneOf(libvirt.SecretUsages()) + ". `volume`: " +
-					"passphrase of an encrypted volume. `vtpm`: that of a TPM. `iscsi`: password for iSCSI or a web server. `tls` is " +
-					"for definitions written by hand.",
+					"passphrase of an encrypted volume. `vtpm`: that of a TPM. `iscsi`: password for iSCSI or a web server. `tls` " +
+					"is for definitions written by hand.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators:    []validator.String{value.Among(libvirt.SecretUsages()...)},

@@ -12,7 +12,8 @@ import (
 var memoryAttributes = mergeAttributes(blockLevels["memory"], attributes{
 	"size": schema.StringAttribute{
 		MarkdownDescription: "Memory of the guest: a [size](../guides/values-and-names.md#sizes) such as `2Gi`. Sizes are " +
-			"compared by value: `2Gi` equals `2048Mi`. Required for a new VM.",
+			"compared by value: `2Gi` equals `2048Mi`. Required for a new VM. While the VM runs, it shrinks by the " +
+			"balloon, and grows by the balloon up to what the VM started with, then by plugged memory.",
 		CustomType: value.WholeKiBType,
 		Optional:   true,
 		Computed:   true,
