@@ -357,7 +357,7 @@ func volumesWith(ctx context.Context, h *libvirt.Host, pool string, files []stri
 		read, err = h.PoolVolumes(ctx, pool)
 	}
 	if errors.Is(err, libvirt.ErrPoolInactive) || errors.Is(err, libvirt.ErrNoPool) {
-		return volumes, err // Somebody else has stopped it: libvirt refused, and tried nothing.
+		return volumes, err // Another client has stopped it: libvirt refused, and tried nothing.
 	}
 	if err != nil {
 		// The cause is text alone: that the pool isn't there now must not be taken for a pool without volumes.
