@@ -20,7 +20,8 @@ func Timeouts(ctx context.Context, o timeouts.Opts) schema.Attribute {
 				object.Attributes[name] = s
 			}
 		}
-		object.MarkdownDescription = "How long operations may take."
+		object.MarkdownDescription = "How long operations may take. One that takes longer fails, and the next apply " +
+			"continues it."
 		return object
 	}
 	return a
