@@ -224,6 +224,11 @@ func (s *Storage) taking(
 		return err
 	}
 	if h.OverprovisioningFactor == 0 {
+		if d.Now > 0 {
+			if err := s.Freshen(ctx, host, pool); err != nil {
+				return err
+			}
+		}
 		if err := checkRoom(ctx, h, h.Conn.PoolVolumes, pool, Demand{Now: d.Now}); err != nil {
 			return err
 		}

@@ -28,6 +28,8 @@ type Storage struct {
 	Lock  LockFunc
 	// Log receives progress.
 	Log *slog.Logger
+	// Fresh is shared by all of a run. Without it, Freshen does nothing.
+	Fresh *Fresh
 }
 
 // host returns the host of that name.

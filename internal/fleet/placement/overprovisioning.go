@@ -57,12 +57,32 @@ func readDemand(ctx context.Context, h *inventory.Host, o domain.OwnDisk) storag
 // countsRoom reports whether disks that don't exist yet matter on the host: if what volumes may grow to is limited
 // there, or if the VM has a disk that occupies space at once.
 func (d Desired) countsRoom(h *inventory.Host) bool {
-	atOnce := func(o domain.OwnDisk) bool {
-		return storage.Thick(o.Preallocation) || o.Image != "" && !o.Based()
+	return len(d.OwnDisks) > 0 && (h.Config.StorageOverprovisioningFactor > 0 ||
+		slices.ContainsFunc(slices.Collect(maps.Values(d.OwnDisks)), occupiesAtOnce))
+}
+
+// occupiesAtOnce reports whether a new disk occupies space as soon as it is created.
+func occupiesAtOnce(o domain.OwnDisk) bool {
+	return storage.Thick(o.Preallocation) || o.Image != "" && !o.Based()
+}
+
+// freshenPools has the hosts look how much room the pools of disks have that occupy space at once, before one of the
+// hosts is chosen: another program may have filled a pool since. If the VM's host is given, the creation of the disk
+// does that.
+func (p *Scheduler) freshenPools(ctx context.Context, d Desired) {
+	if d.Metadata.Host != "" || len(p.hosts.HostNames()) < 2 {
+		return
 	}
 
-	return len(d.OwnDisks) > 0 && (h.Config.StorageOverprovisioningFactor > 0 ||
-		slices.ContainsFunc(slices.Collect(maps.Values(d.OwnDisks)), atOnce))
+	pools := map[string]bool{}
+
+	for _, o := range d.OwnDisks {
+		if occupiesAtOnce(o) {
+			pools[o.Pool] = true
+		}
+	}
+
+	p.records.Storage().FreshenAll(ctx, slices.Collect(maps.Keys(pools))...)
 }
 
 // lockPools keeps this run from reserving room in the host's storage pools for other VMs until unlock is called, if the

@@ -34,6 +34,8 @@ type Placed struct {
 // VMs there, until Defined is called. The caller calls Defined after the VM is defined on the host. Until Release, this
 // run doesn't begin to drain the host.
 func (p *Scheduler) Place(ctx context.Context, d Desired) (*Placed, error) {
+	p.freshenPools(ctx, d)
+
 	for tried := map[string]bool{}; ; {
 		h, err := p.choose(ctx, d, tried)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // Config is the configuration of a Store: its owner, and the defaults for VMs that no policy selects.
@@ -31,6 +32,7 @@ type Store struct {
 	migration       migration.Options
 	// names has a channel for each name of a policy that was written. It is full while the policy is written.
 	names sync.Map
+	fresh storage.Fresh
 }
 
 // NewStore prepares the store of these hosts. It does no I/O. Leases are renewed until EndRenewals, even if the

@@ -29,25 +29,34 @@ func compressedImage(t *testing.T) string {
 }
 
 // TestAccVirtualMachine_ownDiskPoolFull: the pool of a disk becomes full between the plan and the apply. The error
-// names the disk, its line, the pool, the host and what to do. Nothing of the disk is left, and the next apply converges
-// once there is room: when the VM is created, and when the disk is added to the running VM.
+// names the disk, its line, the pool, the host and what to do. Nothing of the disk is left, and the next apply
+// converges once there is room: when the VM is created, and when the disk is added to the running VM.
 func TestAccVirtualMachine_ownDiskPoolFull(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	host := l.StartHost(t)
 	image := compressedImage(t)
-	const content = 24 << 20
+	const content, some, table = 24 << 20, 8 << 20, 64 << 10
+	full := fmt.Sprintf("became full meanwhile. It has %d bytes left now, and more than", some)
 	for kind, m := range map[string]struct {
 		disk string
-		// needs is what the error says that the disk needs.
-		needs string
+		// left is what the pool has left, as the error says.
+		left int
+		says string
 	}{
-		"thick": {`size = "24Mi", format = "raw", preallocation = "full"`, fmt.Sprint(content, " are needed")},
-		// QEMU has made the file when it finds that there is no room for all of it.
-		"thick, qcow2": {`size = "24Mi", preallocation = "full"`, fmt.Sprint(content, " are needed")},
+		// The apply has libvirt look first, and nothing is written.
+		"thick": {
+			`size = "24Mi", format = "raw", preallocation = "full"`, some,
+			fmt.Sprintf("has %d bytes left, and %d bytes are needed at once", some, content),
+		},
+		// QEMU has made the file when it finds that there is no room for all of it: its tables come in addition.
+		"thick, qcow2": {
+			`size = "24Mi", preallocation = "full"`, content + table,
+			fmt.Sprintf("became full meanwhile. It has %d bytes left now, and more than %d", content+table, content),
+		},
 		// libvirt doesn't know what a copy will occupy, and finds the pool full in the middle of it.
-		"copy":        {`image = virtfleet_image.base.id, clone = "full"`, "more than"},
-		"copy to raw": {`image = virtfleet_image.base.id, clone = "full", format = "raw"`, "more than"},
+		"copy":        {`image = virtfleet_image.base.id, clone = "full"`, some, full},
+		"copy to raw": {`image = virtfleet_image.base.id, clone = "full", format = "raw"`, some, full},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -89,12 +98,12 @@ resource "virtfleet_image" "base" {
 			fails := func(key, does string) {
 				t.Helper()
 				tf.Plan(t)
-				l.Run(t, host.Name, "sh", "-c", "fallocate -l $(($(df --output=avail -B1 "+at+" | tail -n 1) - 8388608)) "+
-					at+"/filler")
+				l.Run(t, host.Name, "sh", "-c", fmt.Sprintf(
+					"fallocate -l $(($(df --output=avail -B1 %[1]s | tail -n 1) - %[2]d)) %[1]s/filler", at, m.left))
 				out := tf.Fail(t, "apply", "planned")
 				expect(t, out, "Error: Unable to "+does+" virtual machine",
 					": "+key+" = { pool = virtfleet_storage_pool.vms.name", "disks."+key+".pool: ",
-					"disk \""+key+"\" in storage pool \""+name+"\"", "on host \""+host.Name+"\" became full meanwhile. It has 8388608 bytes left now, and "+m.needs,
+					"disk \""+key+"\" in storage pool \""+name+"\"", "on host \""+host.Name+"\" "+m.says,
 					"Free space in the storage pool, or use another pool.", "\"virsh pool-refresh\"")
 			}
 			// free makes room without libvirt, as the error says.
@@ -164,5 +173,55 @@ resource "virtfleet_image" "base" {
 			destroyAndCheck(t, l, tf, name)
 			l.Run(t, host.Name, "umount", at)
 		})
+	}
+}
+
+// TestAccVirtualMachine_ownDiskFindsRoom: after the plan, another program fills the storage pool of the host that the
+// VM would get, which libvirt doesn't know of. The apply asks libvirt to look again before it decides, and the VM gets
+// the other host.
+func TestAccVirtualMachine_ownDiskFindsRoom(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	hosts := []*lab.Host{l.StartHost(t), l.StartHost(t)}
+	tf, name := acctest.NewCLI(t), lab.Name(t)
+	l.RemoveDomain(t, name)
+	at := "/var/lib/libvirt/" + name
+	block := acctest.Block{Lab: l}
+	for _, h := range hosts {
+		l.Run(t, h.Name, "mkdir", at)
+		l.Run(t, h.Name, "mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", at)
+		block.Hosts = append(block.Hosts, acctest.Host{Of: h})
+	}
+	base := block.String() + fmt.Sprintf("resource \"virtfleet_storage_pool\" \"vms\" {\n  name = %q\n  type = \"dir\"\n"+
+		"  target = { path = %q }\n}\n", name, at)
+	vm := idleVM(l, name).with(hcl{
+		"disks": `{
+    root = { pool = virtfleet_storage_pool.vms.name, size = "24Mi", format = "raw", preallocation = "full" }
+  }`,
+	})
+	tf.Config(t, base+vm.String())
+	tf.Run(t, "apply")
+	state, _ := tf.State(t, address)
+	would := fmt.Sprint(state["current_host"])
+	tf.Config(t, base)
+	tf.Run(t, "apply")
+	tf.Config(t, base+vm.String())
+	tf.Plan(t)
+	l.Run(t, would, "fallocate", "-l", "60MiB", at+"/filler")
+	tf.Run(t, "apply", "planned")
+	state, _ = tf.State(t, address)
+	if now := fmt.Sprint(state["current_host"]); now == would || l.State(t, now, name) != "running" {
+		t.Errorf("the VM is on %s, whose pool is full, and %s there", now, l.State(t, now, name))
+	}
+	if got := volumes(t, l, would, name); !slices.Equal(got, []string{"filler"}) {
+		t.Errorf("the full pool has %q", got)
+	}
+	noChanges(t, tf)
+	tf.Run(t, "destroy")
+	for _, h := range hosts {
+		if left := l.Virsh(t, h.Name, "list", "--all", "--name"); strings.Contains(left, name) {
+			t.Errorf("%s still has the VM", h.Name)
+		}
+		l.Run(t, h.Name, "umount", at)
 	}
 }

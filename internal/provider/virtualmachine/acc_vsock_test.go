@@ -10,9 +10,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVsock_hostLacksIt: libvirt accepts a vsock device, and only QEMU's start or the plug needs the host's. The plan
-// of a VM that runs refuses it, as far as the host can be asked for files; a VM that is off gets a warning. Without SSH
-// the apply fails, and the next start doesn't have the device either.
+// TestAccVsock_hostLacksIt: libvirt accepts a vsock device, and only QEMU's start or the plug needs the host's. The
+// plan of a VM that runs refuses it, as far as the host can be asked for files; a VM that is off gets a warning.
+// Without SSH the apply fails, and the next start doesn't have the device either.
 func TestAccVsock_hostLacksIt(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
