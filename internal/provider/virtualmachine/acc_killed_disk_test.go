@@ -102,10 +102,10 @@ func TestAccVirtualMachine_killedDisk(t *testing.T) {
 		// attached says whether QEMU has the disk then; kept, that the next apply must not create the file again.
 		attached, kept bool
 	}{
-		"volume made":           {wanted: true, then: true, so: (*killedDisk).file},
-		"volume made, given up": {wanted: true, so: (*killedDisk).file},
-		"attached":              {wanted: true, then: true, so: (*killedDisk).attached, attached: true, kept: true},
-		"detached":              {had: true, so: func(k *killedDisk) bool { return !k.attached() }},
+		"volume made": {wanted: true, then: true, so: (*killedDisk).file},
+		"given up":    {wanted: true, so: (*killedDisk).file},
+		"attached":    {wanted: true, then: true, so: (*killedDisk).attached, attached: true, kept: true},
+		"detached":    {had: true, so: func(k *killedDisk) bool { return !k.attached() }},
 	} {
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()
