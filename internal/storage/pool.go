@@ -272,6 +272,15 @@ func (p Pool) IsIn(actual Pool) bool {
 	return p.Name == actual.Name && p.Type == actual.Type && p.Merge(actual).equal(p)
 }
 
+// Mounted returns the pool without what libvirt doesn't see of it while its storage is mounted: the permissions are
+// those of the mount point, and libvirt reads those of the filesystem that is mounted there.
+func (p Pool) Mounted() Pool {
+	if p.kind().mounts {
+		p.Mode, p.Owner, p.Group, p.Label = nil, nil, nil, nil
+	}
+	return p
+}
+
 // isActiveAs reports whether the active definition of a host's pool is that of the persistent one. libvirt reads the
 // permissions of an active pool from its directory.
 func (p Pool) isActiveAs(live Pool) bool {

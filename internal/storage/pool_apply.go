@@ -151,7 +151,7 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	if made {
 		err = definePool(ctx, h, p, settings)
 	} else {
-		err = changePool(ctx, h, p, is, settings.Build)
+		err = changePool(ctx, h, p.Mounted(), is, settings.Build)
 	}
 	if err == nil {
 		unbuilt := ""
@@ -159,6 +159,9 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 			unbuilt = is.UUID
 		}
 		err = startPool(ctx, h, p, unbuilt)
+	}
+	if err == nil {
+		err = setPermissions(ctx, h, p, made)
 	}
 	if err != nil {
 		if made {
@@ -233,6 +236,38 @@ func startPool(ctx context.Context, h *libvirt.Host, p Pool, unbuilt string) err
 	default:
 		return err
 	}
+}
+
+// setPermissions gives the directory of an active pool the declared permissions. libvirt reads them from the directory,
+// and sets them only when it builds a stopped pool. For a pool that libvirt mounts, that would be the directory below.
+// If it fails, a pool that was made stays stopped, so that it can be undefined.
+func setPermissions(ctx context.Context, h *libvirt.Host, p Pool, made bool) error {
+	p.Label = nil // libvirt doesn't set it.
+	if p.kind().mounts || !p.kind().buildsDirectory || p.Mode == nil && p.Owner == nil && p.Group == nil {
+		return nil
+	}
+	is, err := h.StoragePool(ctx, p.Name)
+	if err != nil {
+		return err
+	}
+	actual, err := ReadPool(is.XML)
+	if err != nil || p.IsIn(*actual) {
+		return err
+	}
+	document, err := p.Patch(is.XML)
+	if err != nil {
+		return err
+	}
+	if err := redefine(ctx, h, p.Name, document, is); err != nil {
+		return err
+	}
+	err = h.BuildStoragePool(ctx, p.Name, false)
+	if err != nil && made {
+		return err
+	}
+	after, cancel := hostset.CleanupContext(ctx)
+	defer cancel()
+	return errors.Join(err, h.StartStoragePool(after, p.Name))
 }
 
 // refresh makes a pool read its content again. A pool that is creating a volume refuses that, and keeps its earlier

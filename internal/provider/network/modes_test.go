@@ -207,10 +207,10 @@ func (m *modes) active(t *testing.T) resource.TestCheckFunc {
 	}
 }
 
-// crossing connects a client to each of five bridges: those of the routed, the open and the isolated network, and of two
-// with NAT. It fails unless the first two reach each other, the third reaches its host and nothing else, and a server
-// beyond the host sees the last two with the addresses that are theirs outside. That server knows no route to the
-// networks. A port of a bridge takes some seconds before it passes anything on.
+// crossing connects a client to each of five bridges: those of the routed, the open and the isolated network, and of
+// two with NAT. It fails unless the first two reach each other, the third reaches its host and nothing else, and a
+// server beyond the host sees the last two with the addresses that are theirs outside. That server knows no route to
+// the networks. A port of a bridge takes some seconds before it passes anything on.
 const crossing = `
 routed=$1 open=$2 isolated=$3 nat=$4 masquerade=$5
 server=
@@ -247,7 +247,8 @@ ip link set vf-beyond up
 ip -n vf-beyond link set server up
 ip -n vf-beyond addr add 203.0.113.2/24 dev server
 ip -n vf-beyond route add 192.0.2.8/31 via 203.0.113.1
-ip netns exec vf-beyond perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(LocalPort => 7, Listen => 9) or die $!;
+ip netns exec vf-beyond perl -MIO::Socket::INET -e '
+	my $s = IO::Socket::INET->new(LocalPort => 7, Listen => 9) or die $!;
 	while (my $c = $s->accept) { print $c $c->peerhost, ":", $c->peerport }' >/dev/null &
 server=$!
 reaches routed 10.214.2.5 30 || echo "routed: the open network isn't reached"
@@ -279,9 +280,10 @@ func (m *modes) crosses(t *testing.T) resource.TestCheckFunc {
 
 // TestAccNetwork_modes: networks of every mode that needs no hardware are active, and the host has what is declared of
 // them: addresses, routes, MTU, and what its DNS and DHCP server was told. Routed and open networks pass packets on, an
-// isolated one doesn't; beyond the host, clients of networks with NAT have its address or a declared one. Ranges, reservations, records, port groups
-// and devices change while the network is active; hosts come and go; autostart is repaired. A plan refuses
-// a subnet that the host has on a device of its own.
+// isolated one doesn't. Beyond the host, clients of networks with NAT have the host's address, or one that is declared.
+// Ranges, reservations, records, port groups and devices change while the network is active; hosts come and go;
+// autostart is repaired. Each is imported with the configuration that Terraform generates. A plan refuses a subnet that
+// the host has on a device of its own.
 func TestAccNetwork_modes(t *testing.T) {
 	t.Parallel()
 	m := newModes(t)

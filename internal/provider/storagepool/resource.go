@@ -218,7 +218,7 @@ func (m *model) setFromHosts(
 		}
 	}
 	for _, a := range seen.Found {
-		if !declared.IsIn(a.Value.Pool) {
+		if !declared.Mounted().IsIn(a.Value.Pool) {
 			diags.Append(m.setFromPool(ctx, declared.Merge(a.Value.Pool))...)
 			break
 		}

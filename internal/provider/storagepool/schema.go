@@ -116,8 +116,9 @@ func targetAttribute() schema.Attribute {
 			"path": optionalString("Directory of the volumes or of their device nodes. Required for `dir`, `fs`, `netfs`, " +
 				"`disk`, `iscsi`, `scsi` and `mpath`."),
 			"permissions": schema.SingleNestedAttribute{
-				MarkdownDescription: "Permissions of the directory, if it is created.",
-				Optional:            true,
+				MarkdownDescription: "Permissions of the directory, for `dir`. For other types, those of a directory that is " +
+					"created.",
+				Optional: true,
 				Attributes: map[string]schema.Attribute{
 					"mode":  optionalString("Mode in octal, such as `0711`."),
 					"owner": optionalString("Numeric id of the owner."),

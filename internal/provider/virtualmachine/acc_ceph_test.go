@@ -19,8 +19,8 @@ import (
 
 // TestAccVirtualMachine_ceph: an RBD image is made and grown through a storage pool with cephx, a VM runs from it, and
 // moves while it runs, to a host that gets the secret with it, and keeps what its guest has written. There it reads a
-// snapshot of the image. Then the secret and the pool are on that host, too, and the pool has another monitor. A third host, whose key is wrong, can't
-// start the pool, and can once it has the right one.
+// snapshot of the image. Then the secret and the pool are on that host, too, and the pool has another monitor. A third
+// host, whose key is wrong, can't start the pool, and can once it has the right one.
 func TestAccVirtualMachine_ceph(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
