@@ -644,7 +644,8 @@ func TestAccVolume_madeFrom(t *testing.T) {
 		made("tables", "size = \"8Mi\"\npreallocation = \"metadata\"") +
 		made("fat", "size = \"8Mi\"\npreallocation = \"full\"") +
 		made("fatcopy", "copy_of = virtfleet_volume.thin.id\npreallocation = \"full\"") +
-		made("copy", "copy_of = virtfleet_volume.thick.id") + fmt.Sprintf(`
+		made("copy", "copy_of = virtfleet_volume.thick.id") +
+		made("twin", "copy_of = virtfleet_volume.full.id") + fmt.Sprintf(`
 resource "virtfleet_secret" "luks" {
   count            = 2
   usage            = "volume"
@@ -682,6 +683,25 @@ resource "virtfleet_secret" "luks" {
 		}
 	}
 	size := func(n int) string { return fmt.Sprintf("<capacity unit='bytes'>%d</capacity>", n<<20) }
+	// A copy has the content of the image, depends on no other file, and reads as zeros behind the image's end.
+	copied := func(volume string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			of, file := "/var/lib/libvirt/"+name+"/base", "/var/lib/libvirt/"+name+"/"+volume
+			if info := l.Run(t, "kvm1", "qemu-img", "info", file); strings.Contains(info, "backing file") {
+				return fmt.Errorf("%s is based on another file: %s", volume, info)
+			}
+			// It fails where the content differs, or what only the larger one has isn't zero.
+			same := l.Run(t, "kvm1", "qemu-img", "compare", "-f", "qcow2", "-F", "qcow2", of, file)
+			if !strings.Contains(same, "Images are identical.") {
+				return fmt.Errorf("%s: %s", volume, same)
+			}
+			if read := l.Run(t, "kvm1", "qemu-io", "-r", "-f", "qcow2", "-c", "read -P 7 1M 2M", "-c", "read -P 9 31M 1M",
+				file); strings.Contains(read, "failed") {
+				return fmt.Errorf("%s doesn't have what the image has: %s", volume, read)
+			}
+			return nil
+		}
+	}
 	rebase := func(onto string) {
 		l.Run(t, "kvm1", "qemu-img", "rebase", "-u", "-f", "qcow2", "-F", "qcow2", "-b", "/var/lib/libvirt/"+name+"/"+onto,
 			"/var/lib/libvirt/"+name+"/overlay")
@@ -702,9 +722,14 @@ resource "virtfleet_secret" "luks" {
 		Steps: []resource.TestStep{
 			{Config: base},
 			{
-				PreConfig: func() { l.Virsh(t, "kvm1", "vol-create-as", name, "base", "32M", "--format", "qcow2") },
-				Config:    base + all + luks,
+				PreConfig: func() {
+					l.Virsh(t, "kvm1", "vol-create-as", name, "base", "32M", "--format", "qcow2")
+					l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 1M 2M", "-c", "write -q -P 9 31M 1M",
+						"/var/lib/libvirt/"+name+"/base")
+				},
+				Config: base + all + luks,
 				Check: resource.ComposeTestCheckFunc(
+					copied("full"), copied("twin"), has("twin", size(48)),
 					has("overlay", size(32), "/base</path>"), has("larger", size(40), "/base</path>"), has("full", size(48)),
 					has("thick", size(8), "<allocation unit='bytes'>8388608<", "<mode>0640</mode>"), has("copy", size(8)),
 					has("luks", size(16), "luks"), has("odd", "<capacity unit='bytes'>8000512<"),
