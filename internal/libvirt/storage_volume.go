@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
+	"time"
 
 	golibvirt "libvirt.org/go/libvirt"
 )
@@ -48,7 +50,7 @@ func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {
 			calls := c.newPipeline()
 			for i := range all {
 				calls.Go(func() (err error) {
-					read[i], err = c.readListed(&all[i])
+					read[i], err = c.readListed(ctx, &all[i])
 					return err
 				})
 			}
@@ -65,9 +67,11 @@ func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {
 }
 
 // readListed reads a volume of a list, nil if it has vanished.
-func (c *conn) readListed(volume *golibvirt.StorageVol) (*Volume, error) {
-	c.countCall("virStorageVolGetXMLDesc")
-	document, err := volume.GetXMLDesc(0)
+func (c *conn) readListed(ctx context.Context, volume *golibvirt.StorageVol) (*Volume, error) {
+	document, err := retryStale(ctx, func() (string, error) {
+		c.countCall("virStorageVolGetXMLDesc")
+		return volume.GetXMLDesc(0)
+	})
 	if codeOf(err) == golibvirt.ERR_NO_STORAGE_VOL {
 		return nil, nil
 	}
@@ -75,6 +79,33 @@ func (c *conn) readListed(volume *golibvirt.StorageVol) (*Volume, error) {
 		return nil, err
 	}
 	return parseVolume(document)
+}
+
+const (
+	// staleTries is the number of attempts to read a volume whose file another host has removed or replaced.
+	staleTries = 10
+	stalePause = 500 * time.Millisecond
+)
+
+// retryStale calls read again while the host still knows a file of a network file system as it was: another host has
+// removed or replaced the file, and reading it fails. A second or so later, the host knows what is there.
+func retryStale(ctx context.Context, read func() (string, error)) (document string, err error) {
+	document, err = read()
+	for tries := 1; isStale(err) && tries < staleTries; tries++ {
+		select {
+		case <-ctx.Done():
+			return "", err
+		case <-time.After(stalePause):
+		}
+		document, err = read()
+	}
+	return document, err
+}
+
+// isStale reports whether libvirt's error is ESTALE.
+func isStale(err error) bool {
+	var lv golibvirt.Error
+	return errors.As(err, &lv) && lv.Code == golibvirt.ERR_SYSTEM_ERROR && strings.Contains(lv.Message, staleFile)
 }
 
 // CreateVolume creates a volume (virStorageVolCreateXML, virStorageVolCreateXMLFrom). It leaves an existing volume
