@@ -1,8 +1,10 @@
 package libvirt
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 
 	golibvirt "libvirt.org/go/libvirt"
 )
@@ -81,5 +83,52 @@ func TestTryVolume(t *testing.T) {
 		if tries != test.tries || !errors.Is(err, test.errs[test.tries-1]) {
 			t.Errorf("%s: %d tries, %v", name, tries, err)
 		}
+	}
+}
+
+// TestRetryStale: a volume is read again while its file is stale, until libvirt says what is there, the attempts are
+// over or the caller gives up. Nothing else is read again.
+func TestRetryStale(t *testing.T) {
+	t.Parallel()
+	stale := golibvirt.Error{Code: golibvirt.ERR_SYSTEM_ERROR, Message: "cannot read header '/x': Stale file handle"}
+	gone := golibvirt.Error{Code: golibvirt.ERR_NO_STORAGE_VOL, Message: "no storage vol with matching path"}
+	broken := golibvirt.Error{Code: golibvirt.ERR_SYSTEM_ERROR, Message: "cannot read header '/x': Input/output error"}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx   context.Context
+		stale int // The number of attempts that find it stale.
+		then  error
+		want  error
+		reads int
+	}{
+		"read":             {then: nil, reads: 1},
+		"replaced":         {stale: 2, then: nil, reads: 3},
+		"removed":          {stale: 2, then: gone, want: gone, reads: 3},
+		"broken":           {then: broken, want: broken, reads: 1},
+		"stale for good":   {stale: 100, want: stale, reads: staleTries},
+		"caller gives up":  {ctx: over, stale: 100, want: stale, reads: 1},
+		"nothing to retry": {ctx: over, then: gone, want: gone, reads: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				if c.ctx != nil {
+					ctx = c.ctx
+				}
+				reads := 0
+				document, err := retryStale(ctx, func() (string, error) {
+					reads++
+					if reads <= c.stale {
+						return "", stale
+					}
+					return "<volume/>", c.then
+				})
+				if !errors.Is(err, c.want) || reads != c.reads || err == nil && document != "<volume/>" {
+					t.Errorf("read %d times: %q, %v; want %d times and %v", reads, document, err, c.reads, c.want)
+				}
+			})
+		})
 	}
 }
