@@ -97,6 +97,7 @@ resource "virtfleet_image" "debian" {
 					version = 2
 					ethernets = { lan = { match = { macaddress = %q }, addresses = ["%s/24"] } }
 				})
+				vendor_data = "#!/bin/sh\necho instance >>/etc/vendor\n"
 			}`, strings.TrimSpace(string(key)), file, mac, address),
 		}).String()
 	}
@@ -115,6 +116,7 @@ resource "virtfleet_image" "debian" {
 			return contains(said, want...)
 		}
 	}
+	moves := &transfer{l: l, name: name}
 	movedTo := func(h *lab.Host) []statecheck.StateCheck {
 		return []statecheck.StateCheck{
 			know("current_host", exactly(h.Name)), know("location.left_volumes", knownvalue.ListExact(nil)),
@@ -131,45 +133,110 @@ resource "virtfleet_image" "debian" {
 			})),
 		},
 		Check: does(`cloud-init status --wait >/dev/null; cloud-init status --long; hostname; id -un; cat /etc/motd; `+
-			`[ "$(df --output=size -m / | tail -1)" -gt 2600 ] && echo the root file system is as large as the disk`,
-			"status: done", name+"\nops\nfirst file\nthe root file system is"),
+			`[ "$(df --output=size -m / | tail -1)" -gt 2600 ] && echo the root file system is as large as the disk; `+
+			`wc -l /etc/vendor`,
+			"status: done", name+"\nops\nfirst file\nthe root file system is", "\n1 /etc/vendor"),
 	}, resource.TestStep{
 		// Another medium for the running guest, which sees it in its drive.
 		Config: config(quote(first.Name), "Always", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: does("cat /etc/motd; grep -ao 'second file' /dev/sr0", "first file", "second file"),
 	}, resource.TestStep{
+		PreConfig:         func() { moves.begin(t, second) },
 		Config:            config(quote(second.Name), "Always", "second file"),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: movedTo(second),
-		Check: resource.ComposeTestCheckFunc(does("cat /etc/motd; cat /usr/bin/* >/dev/null && echo all read", "all read"),
+		Check: resource.ComposeTestCheckFunc(moves.check(t, true),
+			does("cat /etc/motd; cat /usr/bin/* >/dev/null && echo all read", "all read"),
 			func(*terraform.State) error { return overlayOnly(t, l, second.Name, name) }),
 	}, resource.TestStep{
+		PreConfig: func() { moves.begin(t, first) },
 		Config: config("", "Always", "second file") + fmt.Sprintf(`
 resource "virtfleet_host_maintenance" "this" {
   host       = %q
   depends_on = [virtfleet_virtual_machine.this]
 }`, second.Name),
-		Check: resource.ComposeTestCheckFunc(does("cat /etc/motd; cat /usr/bin/* >/dev/null && echo all read", "all read"),
+		Check: resource.ComposeTestCheckFunc(moves.check(t, true),
+			does("cat /etc/motd; cat /usr/bin/* >/dev/null && echo all read", "all read"),
 			func(*terraform.State) error { return overlayOnly(t, l, first.Name, name) }),
 	}, resource.TestStep{
 		Config: config("", "Halted", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: stateOn(first, "shut off"),
 	}, resource.TestStep{
+		PreConfig:         func() { moves.begin(t, second) },
 		Config:            config(quote(second.Name), "Halted", "second file"),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: movedTo(second),
-		Check: func(s *terraform.State) error {
+		Check: resource.ComposeTestCheckFunc(moves.check(t, false), func(s *terraform.State) error {
 			boot = "" // Of the next boot.
 			return stateOn(second, "shut off")(s)
-		},
+		}),
 	}, resource.TestStep{
 		// The disk that was moved boots, and cloud-init recognizes the instance: it leaves the first file alone.
 		Config:            config(quote(second.Name), "Always", "second file"),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("ready", knownvalue.Bool(true))},
-		Check: does(`cat /etc/motd; grep -ao "second file" /dev/sr0; cat /usr/bin/* >/dev/null && echo all read`,
-			"first file", "second file", "all read"),
+		Check: does(`cat /etc/motd; grep -ao "second file" /dev/sr0; cat /usr/bin/* >/dev/null && echo all read; `+
+			`wc -l /etc/vendor`, "first file", "second file", "all read\n1 /etc/vendor"),
 	})
+}
+
+// transfer measures a move: what the target received over the network that the hosts have in common, and what the
+// disk occupies there.
+type transfer struct {
+	l    *lab.Lab
+	name string
+	to   *lab.Host
+	had  int
+}
+
+// received is how many bytes the target's network card has received.
+func (m *transfer) received(t *testing.T) int {
+	t.Helper()
+	_, counters, _ := strings.Cut(m.l.Run(t, m.to.Name, "cat", "/proc/net/dev"), "eth0:")
+	n, err := strconv.Atoi(strings.Fields(counters)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (m *transfer) begin(t *testing.T, to *lab.Host) {
+	t.Helper()
+	m.to = to
+	m.had = m.received(t)
+}
+
+// check expects that the disk on the target is an overlay that has little itself, and that no more was received than
+// the overlay and, of a running guest, its memory: not the image.
+func (m *transfer) check(t *testing.T, running bool) resource.TestCheckFunc {
+	t.Helper()
+	return func(s *terraform.State) error {
+		const slack = 24 << 20 // Headers, and what the provider asks the host.
+		received, memory := m.received(t)-m.had, 0
+		if running {
+			job := m.l.Virsh(t, m.to.Name, "domjobinfo", m.name, "--completed", "--rawstats")
+			_, processed, _ := strings.Cut(job, "memory_processed:")
+			if _, err := fmt.Sscan(processed, &memory); err != nil {
+				return fmt.Errorf("libvirt counted no memory: %w: %s", err, job)
+			}
+		}
+		at := "/var/lib/libvirt/" + m.name
+		file := s.RootModule().Resources["virtfleet_virtual_machine.this"].Primary.Attributes["disks.root.path"]
+		occupies := func(file string) (bytes int) {
+			if _, err := fmt.Sscan(m.l.Run(t, m.to.Name, "sh", "-c", "du --block-size=1 "+file), &bytes); err != nil {
+				t.Error(err)
+			}
+			return bytes
+		}
+		overlay, image := occupies(file), occupies(at+"/debian-*")
+		t.Logf("%s received %d bytes, %d are memory; the overlay has %d, the image %d", m.to.Name, received, memory,
+			overlay, image)
+		if image < 2*slack || overlay > image/2 || received < overlay || received > memory+overlay+slack {
+			return fmt.Errorf("%s received %d bytes, %d of them memory, for an overlay of %d on an image of %d", m.to.Name,
+				received, memory, overlay, image)
+		}
+		return contains(m.l.Run(t, m.to.Name, "qemu-img", "info", "-U", file), "backing file: "+at+"/debian-")
+	}
 }
 
 // overlayOnly expects that the last move copied what the disk has in addition to its image, and not the image.
