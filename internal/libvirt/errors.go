@@ -141,10 +141,12 @@ func (h *Host) wrap(s callSpec, err error, lost bool) error {
 	return e
 }
 
-// How hosts word ENOSPC and ENOENT, and QEMU that it can't resume a guest, for which libvirt has no error numbers.
+// How hosts word ENOSPC, ENOENT and ESTALE, and QEMU that it can't resume a guest. libvirt has no error numbers for
+// these.
 const (
 	diskFull      = "No space left on device"
 	noFile        = "No such file or directory"
+	staleFile     = "Stale file handle"
 	resetRequired = "Resetting the Virtual Machine is required"
 )
 

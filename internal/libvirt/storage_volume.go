@@ -102,9 +102,10 @@ func retryStale(ctx context.Context, read func() (string, error)) (document stri
 	return document, err
 }
 
-// isStale reports whether libvirt's error is ESTALE. libvirt tells the number in words only.
+// isStale reports whether libvirt's error is ESTALE.
 func isStale(err error) bool {
-	return codeOf(err) == golibvirt.ERR_SYSTEM_ERROR && strings.Contains(err.Error(), "Stale file handle")
+	var lv golibvirt.Error
+	return errors.As(err, &lv) && lv.Code == golibvirt.ERR_SYSTEM_ERROR && strings.Contains(lv.Message, staleFile)
 }
 
 // CreateVolume creates a volume (virStorageVolCreateXML, virStorageVolCreateXMLFrom). It leaves an existing volume

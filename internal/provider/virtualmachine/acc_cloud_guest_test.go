@@ -98,8 +98,7 @@ resource "virtfleet_image" "debian" {
 					ethernets = { lan = { match = { macaddress = %q }, addresses = ["%s/24"] } }
 				})
 				vendor_data = "#!/bin/sh\necho instance >>/etc/vendor\n"
-				%s
-			}`, strings.TrimSpace(string(key)), file, mac, address, strings.Join(more, "\n")),
+			}`, strings.TrimSpace(string(key)), file, mac, address),
 		}).String()
 	}
 	boot := ""
@@ -156,7 +155,8 @@ resource "virtfleet_host_maintenance" "this" {
   host       = %q
   depends_on = [virtfleet_virtual_machine.this]
 }`, second.Name),
-		Check: resource.ComposeTestCheckFunc(moves.check(t, true), does("cat /etc/motd; cat /usr/bin/* >/dev/null && echo all read", "all read"),
+		Check: resource.ComposeTestCheckFunc(moves.check(t, true),
+			does("cat /etc/motd; cat /usr/bin/* >/dev/null && echo all read", "all read"),
 			func(*terraform.State) error { return overlayOnly(t, l, first.Name, name) }),
 	}, resource.TestStep{
 		Config: config("", "Halted", "second file"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
@@ -177,20 +177,6 @@ resource "virtfleet_host_maintenance" "this" {
 		ConfigStateChecks: []statecheck.StateCheck{know("ready", knownvalue.Bool(true))},
 		Check: does(`cat /etc/motd; grep -ao "second file" /dev/sr0; cat /usr/bin/* >/dev/null && echo all read; `+
 			`wc -l /etc/vendor`, "first file", "second file", "all read\n1 /etc/vendor"),
-	}, resource.TestStep{
-		// For another instance it does everything again.
-		Config: config(quote(second.Name), "Always", "second file", `instance_id = "again"`,
-			`meta_data = yamlencode({ local-hostname = "again" })`),
-		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		Check: resource.ComposeTestCheckFunc(does("hostname; cat /etc/motd", name+"\nfirst file"),
-			func(s *terraform.State) error {
-				l.Virsh(t, second.Name, "reboot", name, "--mode", "agent")
-				before := boot
-				boot = ""
-				return does(`[ "$(cat /proc/sys/kernel/random/boot_id)" != `+before+` ] || exit 1; `+
-					`cloud-init status --wait >/dev/null; cloud-init status --long; hostname; cat /etc/motd; wc -l /etc/vendor`,
-					"status: done", "again\nsecond file\n2 /etc/vendor")(s)
-			}),
 	})
 }
 

@@ -80,7 +80,8 @@ func (k *killedDisk) hasDisk(t *testing.T, more bool) {
 	}
 	for _, form := range [][]string{{"--inactive"}, nil} {
 		xml := k.l.Virsh(t, "kvm1", append([]string{"dumpxml", k.name}, form...)...)
-		if strings.Count(xml, "<source file='"+k.at+"/"+k.name+"-more-") != count || !more && strings.Contains(xml, "-more-") {
+		has := strings.Count(xml, "<source file='"+k.at+"/"+k.name+"-more-")
+		if has != count || !more && strings.Contains(xml, "-more-") {
 			t.Errorf("%q: the VM should have the disk: %v:\n%s", form, more, xml)
 		}
 		if strings.Contains(xml, `creating="`) || strings.Contains(xml, `removing="`) {

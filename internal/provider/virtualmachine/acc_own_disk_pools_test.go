@@ -76,8 +76,8 @@ resource "virtfleet_image" "base" {
 }
 
 // TestAccVirtualMachine_ownDiskOnNetFS: a VM's root disk is made of an image in a storage pool of type netfs, which two
-// hosts mount. The running VM moves between them without a copy: the server has one file all the time. Both see it grow,
-// and it goes with the VM.
+// hosts mount. The running VM moves between them without a copy: the server has one file all the time. It grows there,
+// and goes with the VM.
 func TestAccVirtualMachine_ownDiskOnNetFS(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

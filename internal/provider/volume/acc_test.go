@@ -644,7 +644,8 @@ func TestAccVolume_madeFrom(t *testing.T) {
 		made("tables", "size = \"8Mi\"\npreallocation = \"metadata\"") +
 		made("fat", "size = \"8Mi\"\npreallocation = \"full\"") +
 		made("fatcopy", "copy_of = virtfleet_volume.thin.id\npreallocation = \"full\"") +
-		made("copy", "copy_of = virtfleet_volume.thick.id") + made("twin", "copy_of = virtfleet_volume.full.id") + fmt.Sprintf(`
+		made("copy", "copy_of = virtfleet_volume.thick.id") +
+		made("twin", "copy_of = virtfleet_volume.full.id") + fmt.Sprintf(`
 resource "virtfleet_secret" "luks" {
   count            = 2
   usage            = "volume"
