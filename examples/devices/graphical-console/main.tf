@@ -1,5 +1,7 @@
-# A desktop: a graphical console with a password, a graphics card for two monitors, sound, and a pointer that follows the
-# client's. VNC isn't encrypted, so it listens on the host's 127.0.0.1, and virt-viewer reaches it through SSH:
+# A desktop for guests: a graphical console with a password, a graphics card for two monitors, sound, and a pointer that
+# follows the client's. Its disk is transient: what a user leaves on it is gone when the desktop is off.
+#
+# VNC isn't encrypted, so it listens on the host's 127.0.0.1, and virt-viewer reaches it through SSH:
 #
 #   virt-viewer -c qemu+ssh://root@kvm1.example.net/system desktop
 #
@@ -31,6 +33,9 @@ variable "password" {
 resource "virtfleet_virtual_machine" "desktop" {
   name   = "desktop"
   memory = { size = "4Gi" }
+
+  # The VM can't move while it runs, because what was written is in a temporary file of its host.
+  disks = { system = { file = "/srv/images/desktop.qcow2", transient = true } }
 
   devices = {
     graphics = { type = "vnc", listen = "address", address = "127.0.0.1", port = "auto" }

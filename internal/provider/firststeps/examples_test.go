@@ -56,7 +56,10 @@ func (u *user) examples() []example {
 		},
 		{dir: "rolling-move", args: shared, then: " -var move=again", leaves: true, lab: smaller},
 		{dir: "devices/extra-xml"},
-		{dir: "devices/graphical-console", args: " -var password=secret"},
+		{
+			dir: "devices/graphical-console", args: " -var password=secret",
+			before: u.hasDisk("/srv/images/desktop.qcow2"), has: []string{"<transient/>"},
+		},
 		{dir: "devices/panic-and-watchdog"},
 		{dir: "devices/serial-console-log"},
 		// Its other VM needs a processor with SEV-SNP.
