@@ -2,8 +2,10 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -39,18 +41,21 @@ func (h *Host) KillLibvirtd(ctx context.Context) error {
 // StartLibvirtd starts a libvirtd that was killed. It answers when this returns.
 func (h *Host) StartLibvirtd(ctx context.Context) error { return h.startLibvirtd(ctx) }
 
-// FreezeLibvirtd has the host's libvirtd do nothing: connections to it hang.
+// FreezeLibvirtd has the host's libvirtd do nothing: connections to it hang. Without a libvirtd that is ErrNoProcess.
 func (h *Host) FreezeLibvirtd(ctx context.Context) error {
 	return h.signal(ctx, "/run/libvirtd.pid", "STOP")
 }
 
 // ThawLibvirtd lets a libvirtd that was frozen continue, if there is one.
 func (h *Host) ThawLibvirtd(ctx context.Context) error {
-	return h.signal(ctx, "/run/libvirtd.pid", "CONT")
+	return unlessGone(h.signal(ctx, "/run/libvirtd.pid", "CONT"))
 }
 
-// KillQEMU kills the process of a domain, FreezeQEMU has it do nothing, and ThawQEMU lets it continue. None of them
-// needs the process to exist.
+// ErrNoProcess says that a fault hits nothing: a test that doesn't notice proves nothing.
+var ErrNoProcess = errors.New("there is no such process")
+
+// KillQEMU kills the process of a domain, FreezeQEMU has it do nothing, and ThawQEMU lets it continue, if it is there.
+// Without it, the other two return ErrNoProcess.
 func (h *Host) KillQEMU(ctx context.Context, domain string) error {
 	return h.signal(ctx, QEMUPIDFile(domain), "KILL")
 }
@@ -62,16 +67,30 @@ func (h *Host) FreezeQEMU(ctx context.Context, domain string) error {
 
 // ThawQEMU is described at KillQEMU.
 func (h *Host) ThawQEMU(ctx context.Context, domain string) error {
-	return h.signal(ctx, QEMUPIDFile(domain), "CONT")
+	return unlessGone(h.signal(ctx, QEMUPIDFile(domain), "CONT"))
 }
 
 // QEMUPIDFile is the file, on its host, with the process of a domain that is active.
 func QEMUPIDFile(domain string) string { return "/run/libvirt/qemu/" + domain + ".pid" }
 
-// signal sends a signal to the process of a pid file, if there is one.
+// signal sends a signal to the process of a pid file. It returns ErrNoProcess if there is none, or only one that has
+// ended.
 func (h *Host) signal(ctx context.Context, pidFile, name string) error {
-	const script = `[ ! -e "$1" ] || kill -s "$2" "$(cat "$1")" 2>/dev/null || ! kill -0 "$(cat "$1")" 2>/dev/null`
-	_, err := h.machine.run(ctx, "bash", "-c", script, "signal", pidFile, name)
+	const script = `pid=$(cat "$1" 2>/dev/null) || { echo none; exit; }
+[ "$(sed 's/.*) \(.\).*/\1/' "/proc/$pid/stat" 2>/dev/null)" != Z ] || { echo none; exit; }
+kill -s "$2" "$pid" 2>/dev/null || { ! kill -0 "$pid" 2>/dev/null && echo none; }`
+	out, err := h.machine.run(ctx, "bash", "-c", script, "signal", pidFile, name)
+	if err == nil && strings.TrimSpace(out) != "" {
+		err = fmt.Errorf("sending %s to the process of %s on %s: %w", name, pidFile, h.Name, ErrNoProcess)
+	}
+	return err
+}
+
+// unlessGone returns the error unless it is ErrNoProcess.
+func unlessGone(err error) error {
+	if errors.Is(err, ErrNoProcess) {
+		return nil
+	}
 	return err
 }
 

@@ -124,25 +124,57 @@ func Factories(t testing.TB) map[string]func() (tfprotov6.ProviderServer, error)
 	}
 }
 
-// CheckDestroyed returns a CheckDestroy that none of the named VMs is left on any host of the lab.
+// CheckDestroyed returns a CheckDestroy that none of the named VMs is left on any host of the lab. Of the VMs that are
+// in the state before the destroy, none is left under another name either, and none of the disks that were made with
+// them.
 func CheckDestroyed(l *lab.Lab, names ...string) resource.TestCheckFunc {
-	return func(*terraform.State) error {
+	return func(before *terraform.State) error {
 		if len(names) == 0 {
 			return errors.New("there is no VM to look for")
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 		defer cancel()
+		uuids, files := destroyed(before)
 		for _, h := range l.Hosts {
-			out, err := h.Virsh(ctx, "list", "--all", "--name")
+			out, err := h.Virsh(ctx, "list", "--all", "--uuid", "--name")
 			if err != nil {
 				return err
 			}
-			for _, name := range strings.Fields(out) {
-				if slices.Contains(names, name) {
-					return fmt.Errorf("virtual machine %q is still on host %s", name, h.Name)
+			for line := range strings.Lines(out) {
+				uuid, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+				if name = strings.TrimSpace(name); slices.Contains(names, name) || slices.Contains(uuids, uuid) {
+					return fmt.Errorf("virtual machine %q (%s) is still on host %s", name, uuid, h.Name)
 				}
+			}
+			if len(files) == 0 {
+				continue
+			}
+			const look = `for file; do [ ! -e "$file" ] || echo "$file"; done`
+			if left, err := h.Run(ctx, "sh", append([]string{"-c", look, "sh"}, files...)...); err != nil || left != "" {
+				return errors.Join(err, fmt.Errorf("host %s still has %s", h.Name, left))
 			}
 		}
 		return nil
 	}
+}
+
+// destroyed returns the UUIDs of the VMs in a state, and the files of the disks that are deleted with them.
+func destroyed(before *terraform.State) (uuids, files []string) {
+	if before == nil {
+		return nil, nil
+	}
+	for _, r := range before.RootModule().Resources {
+		if r.Type != "virtfleet_virtual_machine" || r.Primary == nil {
+			continue
+		}
+		uuids = append(uuids, r.Primary.ID)
+		for name, file := range r.Primary.Attributes {
+			disk, is := strings.CutSuffix(name, ".path")
+			if is && strings.HasPrefix(disk, "disks.") && file != "" && r.Primary.Attributes[disk+".pool"] != "" &&
+				r.Primary.Attributes[disk+".on_destroy"] != "keep" {
+				files = append(files, file)
+			}
+		}
+	}
+	return uuids, files
 }

@@ -213,19 +213,33 @@ func definitionsFull(h *lab.Host) harm {
 	}
 }
 
-// qemuKilled and qemuFrozen hit each of the VMs that is active on the host.
+// qemuKilled and qemuFrozen hit each of the VMs that is active on the host: at least one has to be.
 func qemuKilled(h *lab.Host, names ...string) harm {
 	return harm{
-		func(ctx context.Context) error { return each(ctx, h.KillQEMU, names) },
+		func(ctx context.Context) error { return hit(ctx, h.KillQEMU, names) },
 		func(context.Context) error { return nil },
 	}
 }
 
 func qemuFrozen(h *lab.Host, names ...string) harm {
 	return harm{
-		func(ctx context.Context) error { return each(ctx, h.FreezeQEMU, names) },
+		func(ctx context.Context) error { return hit(ctx, h.FreezeQEMU, names) },
 		func(ctx context.Context) error { return each(ctx, h.ThawQEMU, names) },
 	}
+}
+
+// hit is each for a fault, which has to hit one of them.
+func hit(ctx context.Context, do func(context.Context, string) error, names []string) error {
+	missed := 0
+	err := each(ctx, func(ctx context.Context, name string) error {
+		err := do(ctx, name)
+		if errors.Is(err, lab.ErrNoProcess) && missed < len(names)-1 {
+			missed++
+			return nil
+		}
+		return err
+	}, names)
+	return err
 }
 
 func each(ctx context.Context, do func(context.Context, string) error, names []string) error {

@@ -56,6 +56,21 @@ func volumes(t *testing.T, l *lab.Lab, host, pool string) []string {
 	return names
 }
 
+// unnoticed returns an error if CheckDestroyed doesn't notice the VM of a state under a name that it doesn't know, or
+// the disks that were made with it.
+func unnoticed(l *lab.Lab, s *terraform.State) error {
+	check := acctest.CheckDestroyed(l, "another")
+	if err := check(s); err == nil || !strings.Contains(err.Error(), "is still on host") {
+		return fmt.Errorf("the VM is there, and the check says: %v", err)
+	}
+	s = s.DeepCopy()
+	s.RootModule().Resources[address].Primary.ID = "another"
+	if err := check(s); err == nil || !strings.Contains(err.Error(), "still has /var/lib/libvirt/") {
+		return fmt.Errorf("its disks are there, and the check says: %v", err)
+	}
+	return nil
+}
+
 // TestAccVirtualMachine_ownDisks: disks are made with the VM, grow and change under it while it runs, and go with it.
 func TestAccVirtualMachine_ownDisks(t *testing.T) {
 	t.Parallel()
@@ -169,7 +184,7 @@ resource "virtfleet_image" "base" {
 			capacity("vdb", 48), capacity("vda", 16), look(t, l, "kvm1", name, "ua-disk-root"), func(*terraform.State) error {
 				// Only what runs names what its disks are based on.
 				return contains(l.Virsh(t, "kvm1", "dumpxml", name), "/var/lib/libvirt/"+name+"/base-")
-			}),
+			}, func(s *terraform.State) error { return unnoticed(l, s) }),
 	}, resource.TestStep{
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
 		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host"),
