@@ -82,6 +82,8 @@ func describeFile(key, file string) neededFile {
 		f.noun, f.setting = "block device", key
 	case strings.HasPrefix(key, "devices.filesystems."):
 		f.noun = "directory"
+	case strings.HasSuffix(key, ".rendernode"):
+		f.noun = "render node"
 	}
 
 	return f

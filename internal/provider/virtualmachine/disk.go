@@ -239,6 +239,9 @@ func (m *model) requiredFiles() map[string]string {
 	for key, o := range elements(open(m.Devices).stringMap("host_devices")) {
 		add("devices.host_devices."+key+".rom_file", open(o).string("rom_file"))
 	}
+	for _, name := range []string{"graphics", "second_graphics", "egl_headless"} {
+		add("devices."+name+".rendernode", open(open(m.Devices).object(name)).string("rendernode"))
+	}
 	for path := range elements(open(open(m.Platform).object("resources")).stringMap("blkio_devices")) {
 		out[fmt.Sprintf("%s[%q]", domain.BlkioDevices, path)] = path
 	}
