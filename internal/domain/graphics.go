@@ -205,8 +205,8 @@ func drawAttributes() []Attribute {
 		},
 		{
 			Name: "gl", Place: "gl@enable", Kind: Switch, Follows: "type", Why: graphicsWhy, DefaultDoc: "`false`",
-			Doc: "Whether SPICE draws with a graphics card of the host. QEMU, at least until 7.2, then accepts no clients over " +
-				"the network: `listen` must be `socket` or `none`. For VNC, see `egl_headless`.",
+			Doc: "Whether SPICE draws with a graphics card of the host. QEMU, at least until 7.2, then accepts no clients " +
+				"over the network: `listen` must be `socket` or `none`. For VNC, see `egl_headless`.",
 		},
 		renderNode("gl", ", for `gl`"),
 	}

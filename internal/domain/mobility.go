@@ -214,13 +214,11 @@ func (d *Definition) Mobility() Mobility {
 // readOpenedDevices reads which devices of the host QEMU opens by their path.
 func (m *Mobility) readOpenedDevices(d *Definition) {
 	for _, g := range []Group{graphicsGroup, secondGraphicsGroup, eglGroup} {
-		for _, e := range g.elements(d) {
-			if path := textAt(e, "gl@rendernode"); path != "" {
-				m.Devices = append(m.Devices, MobilePath{g.Path + ".rendernode", "render node", path})
-				break // The first one is what the group is about.
-			}
+		if path := textAt(g.element(d), "gl@rendernode"); path != "" {
+			m.Devices = append(m.Devices, MobilePath{g.Path + ".rendernode", "render node", path})
 		}
 	}
+	m.Devices = append(m.Devices, d.openedBySerials()...)
 }
 
 // readVariables finds where the firmware keeps its variables.

@@ -174,8 +174,8 @@ func TestCheckBootFiles(t *testing.T) {
 	}
 }
 
-// A directory that a VM shares, a device that QEMU opens, and a block device that the VM has limits for are needed where
-// it is moved while it is off, too. A host that can't be asked for them isn't refused.
+// A directory that a VM shares, a device that QEMU opens, and a block device that the VM has limits for are needed
+// where it is moved while it is off, too. A host that can't be asked for them isn't refused.
 func TestCheckPaths(t *testing.T) {
 	t.Parallel()
 	source, target := &libvirt.Host{}, &libvirt.Host{}

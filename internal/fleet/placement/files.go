@@ -82,6 +82,8 @@ func describeFile(key, file string) neededFile {
 		f.noun, f.setting = "block device", key
 	case strings.HasPrefix(key, "devices.filesystems."):
 		f.noun = "directory"
+	case strings.HasPrefix(key, "devices.serials."):
+		f.noun = "serial device"
 	case strings.HasSuffix(key, ".rendernode"):
 		f.noun = "render node"
 	}
@@ -150,6 +152,10 @@ func (d Desired) newFiles(vm *inventory.VM) map[string]string {
 
 	for _, row := range have.Filesystems {
 		known = append(known, row["source"])
+	}
+
+	for _, row := range have.Serials {
+		known = append(known, row["path"])
 	}
 
 	files := maps.Clone(d.Files)

@@ -109,6 +109,8 @@ var editsOfEveryDevice = []edit{
 	{"devices.inputs.keys.grab_toggle", "devices/input/source[@grabToggle='alt-alt']", "grabToggle", "meta-meta"},
 	{"devices.inputs.keys.repeat", "devices/input/source[@dev='/dev/input/event71']", "repeat", "off"},
 	{"devices.serials.main", "devices/serial/log", "append", "off"},
+	{"devices.serials.tcp", "devices/serial/source[@service='4001']", "host", "192.0.2.77"},
+	{"devices.serials.udp", "devices/serial/source[@service='4003']", "service", "4077"},
 	{"devices.channels.z", "devices/channel/target[@name='org.z']", "name", "org.y"},
 	{"devices.redirdevs.usb", "devices/redirdev/source", "service", "7000"},
 	{"devices.filesystems.share", "devices/filesystem/source[@dir='/srv']", "dir", "/mnt"},

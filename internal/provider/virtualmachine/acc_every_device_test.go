@@ -127,6 +127,15 @@ func everyDevice(t *testing.T, l *lab.Lab, host, name, persistent string) hcl {
       main = { type = "pty", log_file = "/var/log/main", log_append = true }
       pci  = { type = "null", target_type = "pci-serial" }
       usb  = { type = "null", target_type = "usb-serial" }
+      line = { type = "dev", path = "/dev/ttyS7" }
+      tcp  = {
+        type = "tcp", host = "192.0.2.9", service = "4001", protocol = "telnet", reconnect = 5
+        target_type = "pci-serial"
+      }
+      udp  = {
+        type = "udp", host = "192.0.2.9", service = "4002", bind_host = "0.0.0.0", bind_service = "4003"
+        target_type = "pci-serial"
+      }
     }
     consoles    = { a = { type = "pty", log_file = "/var/log/a", log_append = true } }
     channels    = { z = { type = "unix", name = "org.z" } }

@@ -236,6 +236,11 @@ func (m *model) requiredFiles() map[string]string {
 	for key, o := range elements(open(m.Devices).stringMap("filesystems")) {
 		add("devices.filesystems."+key+".source", open(o).string("source"))
 	}
+	for key, o := range elements(open(m.Devices).stringMap("serials")) {
+		if port := open(o); text(port.string("type")) == "dev" {
+			add("devices.serials."+key+".path", port.string("path"))
+		}
+	}
 	for key, o := range elements(open(m.Devices).stringMap("host_devices")) {
 		add("devices.host_devices."+key+".rom_file", open(o).string("rom_file"))
 	}
