@@ -97,6 +97,9 @@ func (s Spec) HostUse() HostUse {
 	}
 	u.addInputs(s.Inputs)
 	u.addSerials(s.Serials)
+	if s.Values["devices.smartcard.type"] == "tcp" {
+		u.listens(TCPPort, s.Values["devices.smartcard.host"], s.Values[smartcardService], smartcardService)
+	}
 	for _, key := range sortedKeys(s.Interfaces) {
 		if network := s.Interfaces[key].Network; network != "" {
 			if u.Networks == nil {

@@ -158,26 +158,28 @@ func checkSerials(s Spec, c *checker) {
 	}
 }
 
+// listens adds a port of the host that QEMU listens on. A service by its name isn't looked up.
+func (u HostUse) listens(kind, address, service, attribute string) {
+	if port, err := strconv.Atoi(service); err != nil || port <= 0 {
+		return
+	}
+	if address == "0.0.0.0" || address == "::" {
+		address = ""
+	}
+	u.Alone[HostPart{kind, forward{address: address, ranges: []portRange{{start: service}}}.String()}] = attribute
+}
+
 // addSerials adds the serial devices and the ports of the host that serial ports take.
 func (u HostUse) addSerials(serials map[string]Row) {
 	for key, row := range serials {
 		at := serialFamily.Path + "." + key
-		listen := func(kind, host, service string) {
-			if port, err := strconv.Atoi(row[service]); err == nil && port > 0 {
-				f := forward{address: row[host], ranges: []portRange{{start: row[service]}}}
-				if f.address == "0.0.0.0" || f.address == "::" {
-					f.address = ""
-				}
-				u.Alone[HostPart{kind, f.String()}] = at + "." + service
-			}
-		}
 		switch kind := row["type"]; {
 		case kind == "dev":
 			u.Alone[HostPart{SerialDevice, row["path"]}] = at + ".path"
 		case kind == "tcp" && row["mode"] == "bind":
-			listen(TCPPort, "host", "service")
+			u.listens(TCPPort, row["host"], row["service"], at+".service")
 		case kind == "udp":
-			listen(UDPPort, "bind_host", "bind_service")
+			u.listens(UDPPort, row["bind_host"], row["bind_service"], at+".bind_service")
 		}
 	}
 }
