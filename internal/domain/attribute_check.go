@@ -11,7 +11,7 @@ import (
 // validate checks what is declared of the group.
 func (g Group) validate(s Spec, c *checker) {
 	// The functions below get what they need alone: with all of g and s, each call would copy these to the heap.
-	at, values, isDevice, model := g.Path, s.Values, g.Device != "", g.model()
+	at, values, isDevice, model, beside := g.Path, s.Values, g.Device != "", g.model(), g.Beside
 	g.rows().validate(c, at, values, func(path, value string) bool {
 		return isDevice && path == model && (value == None || value == Any)
 	})
@@ -23,6 +23,10 @@ func (g Group) validate(s Spec, c *checker) {
 			c.require(values[g.At(a)] == "", g.At(a), "A device that isn't there (model none) has no "+a.Name+".")
 		}
 		return
+	}
+	if beside != nil {
+		attribute, problem := beside(values)
+		c.require(problem == "", join(at, attribute), problem)
 	}
 	if g.Check != nil {
 		attribute, problem := g.Check(func(attribute string) string { return values[join(at, attribute)] })

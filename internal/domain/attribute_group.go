@@ -36,6 +36,14 @@ type Group struct {
 	// Check returns the attribute and the problem if the values don't fit together; if it is nil, every combination is
 	// valid.
 	Check func(value func(attribute string) string) (attribute, problem string)
+	// After is the path of the device that comes before this one in the same list, and is of another model: without it,
+	// this device would be that one. "" means that there is none.
+	After string
+	// begin adds what a new device's element has in addition to its attributes.
+	begin func(*etree.Element)
+	// Beside returns the attribute and the problem if the values don't fit to those of other groups; if it is nil, they
+	// fit to all.
+	Beside func(all Values) (attribute, problem string)
 	// Doc describes the group to users.
 	Doc string
 }
@@ -55,8 +63,8 @@ var Groups = slices.Concat(withPaths(
 
 // deviceGroups are the groups of devices that a VM has at most one of.
 var deviceGroups = withPaths(
-	tpmGroup, rngGroup, watchdogGroup, graphicsGroup, videoGroup, soundGroup, panicGroup, vsockGroup, iommuGroup,
-	smartcardGroup,
+	tpmGroup, rngGroup, watchdogGroup, graphicsGroup, secondGraphicsGroup, eglGroup, videoGroup, soundGroup, audioGroup,
+	panicGroup, vsockGroup, iommuGroup, smartcardGroup,
 )
 
 // withPaths stores the path of each attribute once, because every operation on a VM's values needs all of them.
@@ -84,6 +92,11 @@ func (g Group) model() string { return g.At(g.Attributes[0]) }
 // Has reports whether the values include a device.
 func (g Group) Has(values Values) bool {
 	return g.any(func(fact string) bool { return values[fact] != "" }) && values[g.model()] != None
+}
+
+// groupAt returns the group of devices with that path.
+func groupAt(path string) Group {
+	return deviceGroups[slices.IndexFunc(deviceGroups, func(g Group) bool { return g.Path == path })]
 }
 
 // isDeclared reports whether the values declare anything about the group.
@@ -189,10 +202,19 @@ func (g Group) remove(d *Definition) {
 		drop(e)
 	}
 	if g.Explicit {
-		e := element(g.Device)
+		e := g.newElement()
 		setTextAt(e, g.Attributes[0].Place, None)
 		d.addDevice(e)
 	}
+}
+
+// newElement returns a new device without attributes.
+func (g Group) newElement() *etree.Element {
+	e := element(g.Device)
+	if g.begin != nil {
+		g.begin(e)
+	}
+	return e
 }
 
 // apply patches the group's places.
@@ -210,9 +232,11 @@ func (g Group) apply(d *Definition, want Spec) error {
 			return nil
 		case !wanted:
 			return nil
+		case !there && g.After != "" && groupAt(g.After).element(d) == nil:
+			return Problem{g.Path, "It needs " + g.After + ", which this VM doesn't have."}
 		case !there:
 			drop(e)
-			e = element(g.Device)
+			e = g.newElement()
 			d.addDevice(e)
 			want.Values = g.withDefaults(want.Values, attr(child(d.root(), "os", "type"), "arch"))
 		}

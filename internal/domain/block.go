@@ -121,6 +121,7 @@ func (d *Definition) Apply(want Spec) error {
 	for _, b := range blocks {
 		problems = append(problems, b.apply(patched, want))
 	}
+	patched.followScreen(d, want.Values)
 	if err := errors.Join(append(problems, patched.applyBootOrder(want), patched.checkCells(want),
 		patched.checkMemorySlots(), patched.checkPages(want, d))...); err != nil {
 		return err

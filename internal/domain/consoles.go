@@ -77,37 +77,3 @@ var redirdevFamily = Family{
 		}
 	},
 }
-
-// smartcardGroup is the smartcard reader, of which QEMU has one. A reader with certificates in files is not included.
-var smartcardGroup = Group{
-	Path: "devices.smartcard", Device: "smartcard",
-	Doc:     "Smartcard reader on USB. `mode = \"none\"` removes it. With `host` the VM can't be moved while it runs.",
-	Added:   Transition{Why: "A smartcard reader is there from the start of the VM."},
-	Removed: Transition{Why: "The smartcard reader is removed when the VM starts the next time."},
-	Skip:    func(e *etree.Element) bool { return attr(e, "mode") == "host-certificates" },
-	Attributes: []Attribute{
-		{
-			Name: "mode", Place: "@mode", Values: []string{"passthrough", "host"}, Default: "passthrough", Filled: true,
-			Write: func(e *etree.Element, value string) error {
-				if setAttr(e, "mode", value); value == "passthrough" && attr(e, "type") == "" {
-					setAttr(e, "type", "spicevmc") // libvirt has no default type.
-				}
-				return nil
-			},
-			Why: "The smartcard reader is set up when the VM starts.",
-			Doc: "`passthrough`: a client of the graphical console lends its card. `host`: the reader of the host.",
-		},
-		{
-			Name: "type", Place: "@type", Values: []string{"spicevmc"}, Default: "spicevmc", Follows: "mode", Filled: true,
-			Kept: []string{"tcp", "unix", "pty", "file", "dev", "pipe", "null", "stdio", "udp", "vc", "spiceport", "dbus"},
-			Why:  "The smartcard reader is set up when the VM starts.",
-			Doc:  "Where the card of mode `passthrough` comes from.",
-		},
-	},
-	Check: func(value func(string) string) (attribute, problem string) {
-		if value("mode") == "host" && value("type") != "" {
-			return "type", `Only the mode "passthrough" has one.`
-		}
-		return "", ""
-	},
-}

@@ -34,6 +34,22 @@ var rowsOf = map[string][]struct{ declared, read Row }{
 		{Row{"type": "file", "path": "/f"}, Row{"type": "file", "path": "/f"}},
 		{Row{"type": "unix", "path": "/s"}, Row{"type": "unix", "path": "/s"}},
 		{Row{"type": "pty", "target_type": "pci-serial"}, Row{"type": "pty", "target_type": "pci-serial"}},
+		{Row{"type": "dev", "path": "/dev/ttyS1"}, Row{"type": "dev", "path": "/dev/ttyS1"}},
+		{
+			Row{"type": "tcp", "host": "10.0.0.1", "service": "4001", "reconnect": "5", "target_type": "usb-serial"},
+			Row{
+				"type": "tcp", "host": "10.0.0.1", "service": "4001", "reconnect": "5", "target_type": "usb-serial",
+				"mode": "connect",
+			},
+		},
+		{
+			Row{"type": "tcp", "mode": "bind", "host": "0.0.0.0", "service": "4001", "protocol": "telnet"},
+			Row{"type": "tcp", "mode": "bind", "host": "0.0.0.0", "service": "4001", "protocol": "telnet"},
+		},
+		{
+			Row{"type": "udp", "host": "10.0.0.1", "service": "9", "bind_host": "0.0.0.0", "bind_service": "10"},
+			Row{"type": "udp", "host": "10.0.0.1", "service": "9", "bind_host": "0.0.0.0", "bind_service": "10"},
+		},
 		{
 			Row{"type": "null", "target_type": "system-serial", "target_model": "16550a"},
 			Row{"type": "null", "target_type": "system-serial", "target_model": "16550a"},
@@ -249,6 +265,23 @@ func TestFamilies_refuseWhatIsWrong(t *testing.T) {
 		{Serials: map[string]Row{"a": {"type": "pty", "path": "/log"}}},
 		{Serials: map[string]Row{"a": {"type": "pty", "log_append": "yes"}}},
 		{Serials: map[string]Row{"a": {"type": "null"}}, SerialConsole: new(true)},
+		{Serials: map[string]Row{"a": {"type": "dev"}}},
+		{Serials: map[string]Row{"a": {"type": "dev", "path": "ttyS0"}}},
+		{Serials: map[string]Row{"a": {"type": "tcp", "host": "h"}}},
+		{Serials: map[string]Row{"a": {"type": "tcp", "service": "1"}}},
+		{Serials: map[string]Row{"a": {"type": "tcp", "host": "h", "service": "1", "path": "/s"}}},
+		{Serials: map[string]Row{"a": {"type": "tcp", "host": "h", "service": "1", "mode": "bind", "reconnect": "5"}}},
+		{Serials: map[string]Row{"a": {"type": "tcp", "host": "h", "service": "1", "reconnect": "0"}}},
+		{Serials: map[string]Row{"a": {"type": "tcp", "host": "h", "service": "1", "bind_service": "2"}}},
+		{Serials: map[string]Row{"a": {"type": "udp", "host": "h"}}},
+		{Serials: map[string]Row{"a": {"type": "udp", "host": "h", "service": "1", "bind_host": "0.0.0.0"}}},
+		{Serials: map[string]Row{"a": {"type": "udp", "host": "h", "service": "1", "protocol": "telnet"}}},
+		{Serials: map[string]Row{"a": {"type": "pty", "host": "h"}}},
+		{Serials: map[string]Row{"a": {"type": "pty", "mode": "bind"}}},
+		{Arch: "x86_64", Serials: map[string]Row{
+			"a": {"type": "null"}, "b": {"type": "null"}, "c": {"type": "null"}, "d": {"type": "null"},
+			"e": {"type": "null", "target_type": "isa-serial"},
+		}},
 		{Consoles: map[string]Row{"a": {"type": "spicevmc"}}},
 		{Consoles: map[string]Row{"a": {"type": "file"}}},
 		{Consoles: map[string]Row{"a": {"type": "unix"}}},
@@ -272,7 +305,7 @@ func TestFamilies_refuseWhatIsWrong(t *testing.T) {
 			t.Errorf("%v is let pass", flattenSpec(wrong))
 		}
 	}
-	kept := Spec{Serials: map[string]Row{"a": {"type": "tcp"}}}
+	kept := Spec{Serials: map[string]Row{"a": {"type": "vc"}}}
 	if problems := kept.Validate(); len(problems) > 0 {
 		t.Errorf("a VM from elsewhere may have it: %v", problems)
 	}

@@ -21,24 +21,115 @@ const (
 	maxPort    = 65535
 )
 
-// graphicsGroup is the VM's screen over VNC or SPICE. Screens of other types are not included.
+// graphicsGroup is the VM's first screen over VNC or SPICE. Without it, the VM has neither.
 var graphicsGroup = Group{
 	Path: "devices.graphics", Device: "graphics",
 	Doc: "Graphical console by VNC or SPICE. Its password is set by `graphics_access`. Connect with `virt-viewer -c " +
 		"<the host's URI> <VM>`. Default for new VMs: VNC on a socket of the host, which opens no port.",
+	Added:      Transition{Why: graphicsWhy},
+	Removed:    Transition{Why: graphicsWhy},
+	Skip:       func(e *etree.Element) bool { return !isScreen(e) },
+	Attributes: screenAttributes("vnc", "Protocol."),
+	Check:      checkGraphics,
+}
+
+// secondGraphicsGroup is the VM's second screen. QEMU has one by VNC and one by SPICE at the same time.
+var secondGraphicsGroup = Group{
+	Path: secondGraphics, Device: "graphics", After: graphicsGroup.Path,
+	Doc: "Second graphical console, by the protocol that `graphics` doesn't use. It has no password: `graphics_access` " +
+		"sets that of `graphics`. So let others not reach it: by default, it listens on a socket of the host.",
+	Added:      Transition{Why: graphicsWhy},
+	Removed:    Transition{Why: graphicsWhy},
+	Skip:       func(e *etree.Element) bool { return !isScreen(e) || isFirstScreen(e) },
+	Attributes: screenAttributes("spice", "Protocol, not that of `graphics`."),
+	Check:      checkGraphics,
+	Beside: func(all Values) (attribute, problem string) {
+		switch first := all["devices.graphics.type"]; {
+		case first == None:
+			return "type", "It needs devices.graphics, which is declared not to be there."
+		case first != "" && first == all[secondGraphics+".type"]:
+			return "type", "It is that of devices.graphics, and QEMU has one screen of each protocol."
+		default:
+			return "", ""
+		}
+	},
+}
+
+const secondGraphics = "devices.second_graphics"
+
+// eglGroup draws what the guest shows with the host's card, for a screen that can't do that itself.
+var eglGroup = Group{
+	Path: "devices.egl_headless", Device: "graphics",
+	Doc: "OpenGL on a graphics card of the host without a screen of its own: what `accel3d` of `video` needs with VNC. " +
+		"`type = \"none\"` removes it.",
 	Added:   Transition{Why: graphicsWhy},
 	Removed: Transition{Why: graphicsWhy},
-	Skip:    func(e *etree.Element) bool { return attr(e, "type") != "vnc" && attr(e, "type") != "spice" },
+	Skip:    func(e *etree.Element) bool { return attr(e, "type") != eglHeadless },
 	Attributes: []Attribute{
 		{
-			Name: "type", Place: "@type", Values: []string{"vnc", "spice"}, Default: "vnc", Filled: true,
+			Name: "type", Place: "@type", Values: []string{eglHeadless}, Default: eglHeadless, Filled: true,
+			Capability: "graphics/type", Why: graphicsWhy,
+			Needs: map[string]string{
+				eglHeadless: "a QEMU with OpenGL (Debian: qemu-system-modules-opengl, in Debian 12 qemu-system-common; " +
+					"Fedora: qemu-ui-egl-headless)",
+			},
+			Doc: "What libvirt calls it.",
+		},
+		renderNode("type", ""),
+	},
+	Beside: func(all Values) (attribute, problem string) {
+		for _, screen := range []string{graphicsGroup.Path, secondGraphics} {
+			if all[screen+".gl"] == "yes" {
+				return "type", "QEMU draws with one card: " + screen + " has gl already."
+			}
+		}
+		return "", ""
+	},
+}
+
+const eglHeadless = "egl-headless"
+
+// renderNode is the card of the host that draws. libvirt chooses one when the VM starts.
+func renderNode(follows, doc string) Attribute {
+	return Attribute{
+		Name: "rendernode", Place: "gl@rendernode", Follows: follows, Echo: true, Why: graphicsWhy, Check: absolute,
+		DefaultDoc: "the host's first one",
+		Doc: "Render node of the host's graphics card, such as `/dev/dri/renderD128`" + doc + ". Each host of the VM " +
+			"must have it.",
+	}
+}
+
+// isScreen reports whether a client can connect to a graphics device. There are other kinds as well.
+func isScreen(e *etree.Element) bool { return attr(e, "type") == "vnc" || attr(e, "type") == "spice" }
+
+// isFirstScreen reports whether no other screen is listed before this one.
+func isFirstScreen(e *etree.Element) bool {
+	for _, other := range children(e.Parent(), "graphics") {
+		if isScreen(other) {
+			return other == e
+		}
+	}
+	return true
+}
+
+// screenAttributes are the attributes of a screen by VNC or SPICE.
+func screenAttributes(protocol, doc string) []Attribute {
+	return append([]Attribute{
+		{
+			Name: "type", Place: "@type", Values: []string{"vnc", "spice"}, Default: protocol, Filled: true,
 			Capability: "graphics/type", Why: graphicsWhy,
 			Needs: map[string]string{
 				"spice": "a QEMU with SPICE (Debian 12: qemu-system-common, Debian 13: qemu-system-modules-spice, " +
 					"Fedora: qemu-ui-spice-core)",
 			},
-			Doc: "Protocol.",
+			Doc: doc,
 		},
+	}, append(listenAttributes(), drawAttributes()...)...)
+}
+
+// listenAttributes say where a screen is reached.
+func listenAttributes() []Attribute {
+	return []Attribute{
 		{
 			Name: "listen", Values: []string{"socket", "address", "network", "none"}, Default: "socket", Filled: true,
 			Why:  graphicsWhy,
@@ -101,6 +192,12 @@ var graphicsGroup = Group{
 			Check: checkPort,
 			Doc:   "Port for VNC in web browsers, or `auto`.",
 		},
+	}
+}
+
+// drawAttributes say how clients are served.
+func drawAttributes() []Attribute {
+	return []Attribute{
 		{
 			Name: "keymap", Place: "@keymap", Why: graphicsWhy, Values: keymaps, Kept: []string{"nl-be"},
 			Doc: "Keyboard layout. Only for clients that don't send key codes.",
@@ -110,8 +207,13 @@ var graphicsGroup = Group{
 			Values: []string{"allow-exclusive", "force-shared", "ignore"},
 			Doc:    "What a VNC client may do to others: with `allow-exclusive`, it may disconnect them.",
 		},
-	},
-	Check: checkGraphics,
+		{
+			Name: "gl", Place: "gl@enable", Kind: Switch, Follows: "type", Why: graphicsWhy, DefaultDoc: "`false`",
+			Doc: "Whether SPICE draws with a graphics card of the host. QEMU, at least until 7.2, then accepts no clients " +
+				"over the network: `listen` must be `socket` or `none`. For VNC, see `egl_headless`.",
+		},
+		renderNode("gl", ", for `gl`"),
+	}
 }
 
 // listensAt reads where the server listens. libvirt starts a SPICE server without a port as one that doesn't listen,
@@ -175,6 +277,10 @@ func checkGraphics(value func(string) string) (attribute, problem string) {
 		return "websocket", `It needs listen = "address" or "network": libvirt leaves it out otherwise.`
 	case value("type") == "spice" && cmp.Or(value("websocket"), value("share_policy")) != "":
 		return "type", "Only VNC has websocket and share_policy."
+	case value("type") == "vnc" && cmp.Or(value("gl"), value("rendernode")) != "":
+		return "type", "Only SPICE has gl and rendernode. VNC draws with devices.egl_headless."
+	case value("rendernode") != "" && value("gl") != "yes":
+		return "rendernode", "It needs gl = true."
 	case err == nil && value("type") != "spice" && port < minVNCPort:
 		return "port", "Ports of VNC begin at 5900."
 	default:

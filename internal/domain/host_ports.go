@@ -11,6 +11,8 @@ const (
 	TCPPort     = "TCP port"
 	UDPPort     = "UDP port"
 	InputDevice = "input device"
+	// SerialDevice is a serial port of the host.
+	SerialDevice = "serial device"
 )
 
 // addPorts adds the ports that passt takes from the host for an interface. Of all ports, it takes those that are free.

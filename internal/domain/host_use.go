@@ -36,7 +36,7 @@ type HostUse struct {
 
 // HostPart is a part that a host has only once.
 type HostPart struct {
-	// Kind is PCIDevice or another kind of device, VsockAddress, TCPPort or UDPPort.
+	// Kind is PCIDevice or another kind of device, VsockAddress, TCPPort, UDPPort, ...
 	Kind, ID string
 }
 
@@ -96,6 +96,10 @@ func (s Spec) HostUse() HostUse {
 		u.addPorts(key, nic)
 	}
 	u.addInputs(s.Inputs)
+	u.addSerials(s.Serials)
+	if s.Values["devices.smartcard.type"] == "tcp" {
+		u.listens(TCPPort, s.Values["devices.smartcard.host"], s.Values[smartcardService], smartcardService)
+	}
 	for _, key := range sortedKeys(s.Interfaces) {
 		if network := s.Interfaces[key].Network; network != "" {
 			if u.Networks == nil {

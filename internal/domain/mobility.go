@@ -64,6 +64,8 @@ type Mobility struct {
 	Demands []Demand
 	// Files are the host's files that QEMU opens when it starts, other than disks: the kernel and its initrd.
 	Files []string
+	// Devices are the host's devices that QEMU opens by their path when it starts.
+	Devices []MobilePath
 	// Loader is the file with the firmware, "" if the machine type's own is used. libvirt writes its choice into a running
 	// VM's definition, so that the target opens the same path.
 	Loader string
@@ -130,6 +132,9 @@ type MobileInterface struct {
 // MobileMemory is memory of the guest that QEMU doesn't have for itself. Name is the name of shared memory, or the path
 // of persistent memory. Attribute is the attribute that declares the device, "" if none does.
 type MobileMemory struct{ Name, Attribute string }
+
+// MobilePath is a path of the host. Attribute is the attribute that declares it, "" if none does; What says what it is.
+type MobilePath struct{ Attribute, What, Path string }
 
 // MobileFilesystem is one directory of the host that the guest sees.
 type MobileFilesystem struct {
@@ -199,10 +204,21 @@ func (d *Definition) Mobility() Mobility {
 			m.PersistentMemory = append(m.PersistentMemory, MobileMemory{file, cmp.Or(nvdimms[e], extraPath(e))})
 		}
 	}
+	m.readOpenedDevices(d)
 	m.readHostDevices(d)
 	m.readImmobile(d)
 	m.readTime(root)
 	return m
+}
+
+// readOpenedDevices reads which devices of the host QEMU opens by their path.
+func (m *Mobility) readOpenedDevices(d *Definition) {
+	for _, g := range []Group{graphicsGroup, secondGraphicsGroup, eglGroup} {
+		if path := textAt(g.element(d), "gl@rendernode"); path != "" {
+			m.Devices = append(m.Devices, MobilePath{g.Path + ".rendernode", "render node", path})
+		}
+	}
+	m.Devices = append(m.Devices, d.openedBySerials()...)
 }
 
 // readVariables finds where the firmware keeps its variables.

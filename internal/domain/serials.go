@@ -69,8 +69,7 @@ var serialFamily = Family{
 	Doc: "Serial ports by a key, numbered in the order of the keys. The VM has no other serial console then. If " +
 		"you set the map, list every port.",
 	Added: Transition{Why: serialWhy}, Removed: Transition{Why: serialWhy},
-	Attributes: slices.Concat(charSource(serialWhy, []string{"pty", "file", "unix", "null"},
-		"File or socket on the host, for the types `file` and `unix`."), serialTargets),
+	Attributes: slices.Concat(serialSource(), serialAddresses, serialTargets),
 	// libvirt derives the console from the first port.
 	around: func(d *Definition, change func() error) error {
 		before := d.Canonical()
@@ -87,12 +86,21 @@ var serialFamily = Family{
 	},
 	Check: checkSerial,
 	fits: func(s Spec, c *checker) {
+		checkSerials(s, c)
 		interactive := slices.ContainsFunc(slices.Collect(maps.Values(s.Serials)), func(row Row) bool {
 			return row["type"] == "pty" || row["type"] == "unix"
 		})
 		c.require(len(s.Serials) == 0 || s.SerialConsole == nil || *s.SerialConsole == interactive, "serial_console",
 			"It contradicts devices.serials, which lists every serial port. Leave it out.")
 	},
+}
+
+// serialSource are the attributes that say what a serial port is connected to.
+func serialSource() []Attribute {
+	all := charSource(serialWhy, serialKinds, "File, socket or serial device (`dev`) on the host, for the types `file`, "+
+		"`unix` and `dev`. Each host of the VM must have the device: after a move, the guest talks to that one.")
+	all[0].Write = writeSerialType
+	return all
 }
 
 // serialTypes are the kinds of serial ports by model, of the kinds that have several models.
@@ -136,9 +144,13 @@ func checkSerial(value func(string) string) (attribute, problem string) {
 	switch {
 	case model != "" && serialTypes[model] != kind:
 		return "target_model", "The model " + model + " is of the type " + serialTypes[model] + "."
-	default:
-		return checkPortOnHost(value)
+	case value("type") == "dev" && value("path") == "":
+		return "path", `The type "dev" needs one: the serial device of the host.`
 	}
+	if attribute, problem = checkSerialAddress(value); problem != "" {
+		return attribute, problem
+	}
+	return checkPortOnHost(value)
 }
 
 // checkPortOnHost is checkChar for ports for which libvirt doesn't choose a socket.

@@ -54,6 +54,9 @@ var fwCfgGroup = Group{
 func (f Values) Files() []string {
 	files := slices.Collect(maps.Values(ParseTexts(f[fwCfgFiles])))
 	files = slices.AppendSeq(files, maps.Keys(ParseTable(f[BlkioDevices])))
+	for _, g := range []Group{graphicsGroup, secondGraphicsGroup, eglGroup} {
+		files = append(files, f[g.Path+".rendernode"])
+	}
 	return append(files, f[firmwareLoader], f["firmware.nvram_template"])
 }
 

@@ -5,6 +5,10 @@
 #
 #   virt-viewer -c qemu+ssh://root@kvm1.example.net/system desktop
 #
+# Viewers that know SPICE connect to a second screen, on a socket of the host that only root reaches, and hear the sound:
+#
+#   virt-viewer -c qemu+ssh://root@kvm1.example.net/system --attach desktop
+#
 # The password is in neither the state nor the plan; a new password_wo_version sets another one while the VM runs.
 
 terraform {
@@ -42,6 +46,9 @@ resource "virtfleet_virtual_machine" "desktop" {
     video    = { model = "virtio", heads = 2 }
     sound    = { model = "ich9" }
     inputs   = { tablet = { type = "tablet" } }
+
+    second_graphics = { type = "spice", listen = "socket" }
+    audio           = { type = "spice" }
   }
 
   graphics_access = {

@@ -1,5 +1,5 @@
 # What the guest writes to its serial port is kept in a file on the host, and virsh console still works. A second port is
-# on PCI. A channel leads from a program in the guest to a socket on the host.
+# on PCI, and a third one on USB is a terminal server's. A channel leads from a program in the guest to a socket on the host.
 
 terraform {
   required_providers {
@@ -23,6 +23,10 @@ resource "virtfleet_virtual_machine" "appliance" {
     serials = {
       console = { type = "pty", log_file = "/var/log/libvirt/qemu/appliance-serial.log", log_append = true }
       trace   = { type = "file", path = "/var/log/libvirt/qemu/appliance-trace.log", target_type = "pci-serial" }
+      menu = {
+        type        = "tcp", host = "127.0.0.1", service = "4001", reconnect = 10 # reconnect: the VM starts without the server
+        target_type = "usb-serial"
+      }
     }
     channels = {
       control = { type = "unix", name = "org.example.control" }

@@ -212,6 +212,9 @@ func (t preflight) checkPaths(f *blockerList) {
 	for _, fs := range t.vm.Mobility.Filesystems {
 		lacks(fs.Attribute, "directory", fs.Source)
 	}
+	for _, device := range t.vm.Mobility.Devices {
+		lacks(device.Attribute, device.What, device.Path)
+	}
 	for _, path := range t.vm.limitedDevices() {
 		lacks(domain.BlkioDevices, "block device", path)
 	}

@@ -174,8 +174,8 @@ func TestCheckBootFiles(t *testing.T) {
 	}
 }
 
-// A directory that a VM shares, and a block device that it has limits for, are needed where it is moved while it is
-// off, too. A host that can't be asked for them isn't refused.
+// A directory that a VM shares, a device that QEMU opens, and a block device that the VM has limits for are needed
+// where it is moved while it is off, too. A host that can't be asked for them isn't refused.
 func TestCheckPaths(t *testing.T) {
 	t.Parallel()
 	source, target := &libvirt.Host{}, &libvirt.Host{}
@@ -186,17 +186,19 @@ func TestCheckPaths(t *testing.T) {
 		Values: domain.Values{
 			domain.BlkioDevices: domain.FormatTable(map[string]domain.Row{"/dev/b": {"weight": "200"}}),
 		},
+		Devices: []domain.MobilePath{{Attribute: "devices.serials.a.path", What: "serial device", Path: "/dev/ttyS2"}},
 	}}
-	if opened := vm.OpenedFiles(); !slices.Equal(opened, []string{"/dev/b", "/srv"}) {
+	if opened := vm.OpenedFiles(); !slices.Equal(opened, []string{"/dev/b", "/dev/ttyS2", "/srv"}) {
 		t.Fatalf("QEMU needs %q", opened)
 	}
 	for name, tt := range map[string]struct {
 		there map[string]bool
 		want  []string
 	}{
-		"has them": {map[string]bool{"/srv": true, "/dev/b": true}, nil},
+		"has them": {map[string]bool{"/srv": true, "/dev/b": true, "/dev/ttyS2": true}, nil},
 		"lacks them": {
-			map[string]bool{"/srv": false, "/dev/b": false}, []string{`directory "/srv"`, `block device "/dev/b"`},
+			map[string]bool{"/srv": false, "/dev/b": false, "/dev/ttyS2": false},
+			[]string{`directory "/srv"`, `serial device "/dev/ttyS2"`, `block device "/dev/b"`},
 		},
 		"is silent": {nil, nil},
 	} {

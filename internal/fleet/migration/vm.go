@@ -69,13 +69,16 @@ func (vm VM) TurnedOff(facts domain.Mobility) VM {
 }
 
 // OpenedFiles returns what of its host, other than disks, QEMU needs when it starts: files that it opens, directories
-// that it shares, and block devices for which it has limits.
+// that it shares, devices by their path, and block devices for which it has limits.
 func (vm VM) OpenedFiles() []string {
 	handed := domain.ParseTexts(vm.Mobility.Values[fwCfgFiles])
 	files := slices.Concat(vm.Mobility.Files, slices.Collect(maps.Values(handed)),
 		[]string{vm.Mobility.Ignition, vm.Mobility.Loader}, vm.limitedDevices())
 	for _, fs := range vm.Mobility.Filesystems {
 		files = append(files, fs.Source)
+	}
+	for _, device := range vm.Mobility.Devices {
+		files = append(files, device.Path)
 	}
 	slices.Sort(files)
 	return slices.DeleteFunc(slices.Compact(files), func(file string) bool { return file == "" })

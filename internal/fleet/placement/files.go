@@ -89,6 +89,10 @@ func describeFile(key, file string) neededFile {
 		f.noun = "directory"
 	case key == domain.Vsock:
 		f.noun, f.setting = "device", fmt.Sprintf("%s, which needs %s", key, file)
+	case strings.HasPrefix(key, "devices.serials."):
+		f.noun = "serial device"
+	case strings.HasSuffix(key, ".rendernode"):
+		f.noun = "render node"
 	}
 
 	return f
@@ -161,6 +165,10 @@ func (d Desired) newFiles(vm *inventory.VM) map[string]string {
 
 	for _, row := range have.Filesystems {
 		known = append(known, row["source"])
+	}
+
+	for _, row := range have.Serials {
+		known = append(known, row["path"])
 	}
 
 	files := maps.Clone(d.Files)

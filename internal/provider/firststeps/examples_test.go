@@ -138,7 +138,8 @@ type off struct {
 const theImage = "<image>"
 
 var definedOff = map[string]off{
-	"devices/consoles-and-usb": {},
+	"devices/accelerated-graphics": {},
+	"devices/consoles-and-usb":     {},
 	"devices/host-device": {
 		lab: "resource \"virtfleet_virtual_machine\" \"render\" {\n  memory = { size = \"2Gi\" }\n}\n",
 	},

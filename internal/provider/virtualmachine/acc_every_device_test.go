@@ -110,8 +110,10 @@ func everyDevice(t *testing.T, l *lab.Lab, host, name, persistent string) hcl {
       type = "vnc", keymap = "de", listen = "address", address = "127.0.0.1", websocket = 5799
       share_policy = "force-shared"
     }
+    second_graphics = { listen = "none", gl = true, rendernode = "/dev/dri/renderD128" }
     video       = { model = "virtio", heads = 2, accel3d = true }
     sound       = { model = "ich9" }
+    audio       = { type = "file", path = "/var/lib/libvirt/audio.wav" }
     panic       = { model = "isa" }
     vsock       = { cid = 77 }
     iommu       = { caching_mode = true }
@@ -125,6 +127,15 @@ func everyDevice(t *testing.T, l *lab.Lab, host, name, persistent string) hcl {
       main = { type = "pty", log_file = "/var/log/main", log_append = true }
       pci  = { type = "null", target_type = "pci-serial" }
       usb  = { type = "null", target_type = "usb-serial" }
+      line = { type = "dev", path = "/dev/ttyS7" }
+      tcp  = {
+        type = "tcp", host = "192.0.2.9", service = "4001", protocol = "telnet", reconnect = 5
+        target_type = "pci-serial"
+      }
+      udp  = {
+        type = "udp", host = "192.0.2.9", service = "4002", bind_host = "0.0.0.0", bind_service = "4003"
+        target_type = "pci-serial"
+      }
     }
     consoles    = { a = { type = "pty", log_file = "/var/log/a", log_append = true } }
     channels    = { z = { type = "unix", name = "org.z" } }
@@ -167,6 +178,7 @@ var noDevices = hcl{
   }`,
 	"devices": `{
     tpm = { model = "none" }, rng = { model = "none" }, watchdog = { model = "none" }, graphics = { type = "none" }
+    second_graphics = { type = "none" }, audio = { type = "none" }
     video = { model = "none" }, sound = { model = "none" }, panic = { model = "none" }, vsock = { model = "none" }
     iommu = { model = "none" }, smartcard = { mode = "none" }, inputs = {}, serials = {}, consoles = {}, channels = {}
     redirdevs = {}, filesystems = {}, host_devices = {}, virtio_mem = {}, nvdimms = {}
@@ -179,7 +191,7 @@ var tagsOfEveryDevice = []string{
 	"<title", "<description", "<cputune", "<numatune", "<distances", "<memtune", "<locked", "<nosharepages", "<allocation",
 	"type='memfd'", "memballoon model='virtio'", "<memory model", "firmware='efi'", "<bootmenu enable='yes'", "<disk ",
 	"<interface ", "<iothreads", "ua-port", "<spinlocks", "<resource>", "<blkiotune", "<seclabel", "<sysinfo", "<tpm",
-	"<rng", "<watchdog model='i6300esb'", "<graphics", "<sound", "<panic", "<vsock", "<iommu", "<smartcard",
+	"<rng", "<watchdog model='i6300esb'", "<graphics", "<sound", "audio.wav", "<panic", "<vsock", "<iommu", "<smartcard",
 	"type='tablet'", "/dev/input", "<serial", "<console", "org.z", "<redirdev", "<filesystem", "<hostdev", "<shmem",
 	"qemu:",
 }

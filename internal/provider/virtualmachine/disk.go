@@ -236,11 +236,19 @@ func (m *model) requiredFiles() map[string]string {
 	for key, o := range elements(open(m.Devices).stringMap("filesystems")) {
 		add("devices.filesystems."+key+".source", open(o).string("source"))
 	}
+	for key, o := range elements(open(m.Devices).stringMap("serials")) {
+		if port := open(o); text(port.string("type")) == "dev" {
+			add("devices.serials."+key+".path", port.string("path"))
+		}
+	}
 	for key, o := range elements(open(m.Devices).stringMap("host_devices")) {
 		add("devices.host_devices."+key+".rom_file", open(o).string("rom_file"))
 	}
 	if vsock := open(m.Devices).object("vsock"); isSet(vsock) && text(open(vsock).string("model")) != domain.None {
 		out[domain.Vsock] = domain.VhostVsock
+	}
+	for _, name := range []string{"graphics", "second_graphics", "egl_headless"} {
+		add("devices."+name+".rendernode", open(open(m.Devices).object(name)).string("rendernode"))
 	}
 	for path := range elements(open(open(m.Platform).object("resources")).stringMap("blkio_devices")) {
 		out[fmt.Sprintf("%s[%q]", domain.BlkioDevices, path)] = path
