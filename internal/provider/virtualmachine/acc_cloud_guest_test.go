@@ -48,7 +48,7 @@ func runOverSSH(t *testing.T, l *lab.Lab, user, ip, script string) (said string,
 
 // TestAccVirtualMachine_cloudGuest: Debian with cloud-init does at its first boot what the medium says, sees the next
 // medium while it runs, and moves to another host with what its disk has in addition to the image: live, in a drain,
-// and off.
+// and off. It does all that the medium says again at the boot after its instance_id has changed.
 func TestAccVirtualMachine_cloudGuest(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -76,7 +76,7 @@ resource "virtfleet_image" "debian" {
 }
 `, name, image)
 	const mac = "52:54:00:13:00:01"
-	config := func(host, strategy, file string) string {
+	config := func(host, strategy, file string, more ...string) string {
 		return providerBlock(l, "", first, second) + storage + guest(l, name).with(talking).with(hcl{
 			"kernel": "", "host": host, "run_strategy": quote(strategy), "cpu": `{ vcpus = 2 }`,
 			"memory": `{ size = "384Mi" }`, "termination_grace_period": quote("5m"),
@@ -98,7 +98,8 @@ resource "virtfleet_image" "debian" {
 					ethernets = { lan = { match = { macaddress = %q }, addresses = ["%s/24"] } }
 				})
 				vendor_data = "#!/bin/sh\necho instance >>/etc/vendor\n"
-			}`, strings.TrimSpace(string(key)), file, mac, address),
+				%s
+			}`, strings.TrimSpace(string(key)), file, mac, address, strings.Join(more, "\n")),
 		}).String()
 	}
 	boot := ""
@@ -177,6 +178,20 @@ resource "virtfleet_host_maintenance" "this" {
 		ConfigStateChecks: []statecheck.StateCheck{know("ready", knownvalue.Bool(true))},
 		Check: does(`cat /etc/motd; grep -ao "second file" /dev/sr0; cat /usr/bin/* >/dev/null && echo all read; `+
 			`wc -l /etc/vendor`, "first file", "second file", "all read\n1 /etc/vendor"),
+	}, resource.TestStep{
+		// For another instance it does everything again.
+		Config: config(quote(second.Name), "Always", "second file", `instance_id = "again"`,
+			`meta_data = yamlencode({ local-hostname = "again" })`),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: resource.ComposeTestCheckFunc(does("hostname; cat /etc/motd", name+"\nfirst file"),
+			func(s *terraform.State) error {
+				l.Virsh(t, second.Name, "shutdown", name, "--mode", "agent")
+				lab.Await(t, "the guest to shut down", func() bool { return l.State(t, second.Name, name) == "shut off" })
+				l.Virsh(t, second.Name, "start", name)
+				boot = "" // Of this boot.
+				return does(`cloud-init status --wait >/dev/null; cloud-init status --long; hostname; cat /etc/motd; `+
+					`wc -l /etc/vendor`, "status: done", "again\nsecond file\n2 /etc/vendor")(s)
+			}),
 	})
 }
 
