@@ -98,7 +98,8 @@ resource "virtfleet_image" "debian" {
 					ethernets = { lan = { match = { macaddress = %q }, addresses = ["%s/24"] } }
 				})
 				vendor_data = "#!/bin/sh\necho instance >>/etc/vendor\n"
-			}`, strings.TrimSpace(string(key)), file, mac, address),
+				%s
+			}`, strings.TrimSpace(string(key)), file, mac, address, strings.Join(more, "\n")),
 		}).String()
 	}
 	boot := ""
@@ -177,6 +178,20 @@ resource "virtfleet_host_maintenance" "this" {
 		ConfigStateChecks: []statecheck.StateCheck{know("ready", knownvalue.Bool(true))},
 		Check: does(`cat /etc/motd; grep -ao "second file" /dev/sr0; cat /usr/bin/* >/dev/null && echo all read; `+
 			`wc -l /etc/vendor`, "first file", "second file", "all read\n1 /etc/vendor"),
+	}, resource.TestStep{
+		// For another instance it does everything again.
+		Config: config(quote(second.Name), "Always", "second file", `instance_id = "again"`,
+			`meta_data = yamlencode({ local-hostname = "again" })`),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: resource.ComposeTestCheckFunc(does("hostname; cat /etc/motd", name+"\nfirst file"),
+			func(s *terraform.State) error {
+				l.Virsh(t, second.Name, "shutdown", name, "--mode", "agent")
+				lab.Await(t, "the guest to shut down", func() bool { return l.State(t, second.Name, name) == "shut off" })
+				l.Virsh(t, second.Name, "start", name)
+				boot = "" // Of this boot.
+				return does(`cloud-init status --wait >/dev/null; cloud-init status --long; hostname; cat /etc/motd; `+
+					`wc -l /etc/vendor`, "status: done", "again\nsecond file\n2 /etc/vendor")(s)
+			}),
 	})
 }
 
