@@ -71,8 +71,8 @@ func (m *model) refuseConverted(ctx context.Context, private meta.PrivateReader)
 	}
 	host := m.CurrentHost.ValueString()
 	f := m.failure("update", host, fmt.Errorf("%w: the state has format = \"raw\" and size = %q. The file has %s now, "+
-		"and looks like %q. A guest doesn't change how long the file is, so another tool has converted or replaced it. Nothing "+
-		"is planned, because the volume's size and format are uncertain", storage.ErrConverted, m.Size.ValueString(),
+		"and looks like %q. A guest doesn't change how long the file is, so another tool has converted or replaced it. "+
+		"Nothing is planned, because the volume's size and format are uncertain", storage.ErrConverted, m.Size.ValueString(),
 		domain.ExactSize(c.Bytes), c.Format))
 	f.Remedy = fmt.Sprintf("If the file is an image in this format, take the volume out of the state with \"terraform "+
 		"state rm\", and import it with the id %q. Otherwise make it a raw file of that size again while no VM uses it, and "+
