@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -143,8 +144,8 @@ func TestLab_baseInStoppedPoolStays(t *testing.T) {
 	b.goes(base, "nothing is based on it")
 }
 
-// A pool that others stop and start while a volume's users are looked for isn't one that can't be read: the volume goes.
-// libvirt doesn't know the disk of a VM in it, which is gone.
+// A pool that others stop and start while a volume's users are looked for isn't one that can't be read: the volume
+// goes. libvirt doesn't know the disk of a VM in it, which is gone.
 func TestLab_baseGoesWhilePoolsStop(t *testing.T) {
 	t.Parallel()
 
@@ -157,13 +158,14 @@ func TestLab_baseGoesWhilePoolsStop(t *testing.T) {
 	vm := create(t, b.f, b.l, d)
 	b.l.Run(t, b.host, "rm", vm.Metadata.OwnDisks["root"].Path)
 
-	ctx, end := context.WithCancel(t.Context())
+	var over atomic.Bool
+
 	ended := make(chan struct{})
 
 	go func() {
 		defer close(ended)
 
-		for ctx.Err() == nil {
+		for !over.Load() {
 			for _, verb := range []string{"pool-destroy", "pool-start"} {
 				if _, err := b.l.TryVirsh(t, b.host, verb, "vms"); err != nil {
 					t.Error(err)
@@ -176,7 +178,7 @@ func TestLab_baseGoesWhilePoolsStop(t *testing.T) {
 		b.goes(b.base(fmt.Sprintf("base%d", i)), "the pool was stopped or is active")
 	}
 
-	end()
+	over.Store(true)
 	<-ended
 }
 

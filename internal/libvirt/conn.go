@@ -328,7 +328,7 @@ func (h *Host) openWithin(ctx context.Context, uri string, r *socketBridge) (*co
 	})
 	tick := time.NewTicker(max(1, h.cfg.ConnectTimeout/connectTicks))
 	defer tick.Stop()
-	failure := error(context.DeadlineExceeded)
+	failure := context.DeadlineExceeded
 	for missed := 0; missed < connectTicks; {
 		select {
 		case o := <-result:

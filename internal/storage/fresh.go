@@ -39,7 +39,7 @@ func (s *Storage) Freshen(ctx context.Context, host, pool string) error {
 	}
 	p, err := h.Conn.StoragePool(ctx, pool)
 	if err != nil || !p.Active || CheckMounted(ctx, h, p) != nil {
-		return nil //nolint:nilerr // see above
+		return nil
 	}
 	if err := refresh(ctx, h.Conn, pool); err != nil {
 		return err

@@ -25,7 +25,7 @@ var candidates = map[domain.AttributeKind][]string{
 		"0=0\n", "1=21\n", "a=b\n", "l3/0=3Mi\n", "aes=require\n", "opt/com.example/a=/b\n", "version=1\n", "0=2Mi\n",
 	},
 	domain.Switches: {"csum=no\n", "csum=yes\ntso4=no\n"},
-	domain.Words:    {`["-name"]`, `["0"]`, `["2022:22","192.0.2.7/5000-5020:6000,~5010"]`},
+	domain.Words:    {`["-name"]`, `["0"]`, `["2022:22","192.0.2.7/5000-5020:6000,~5010"]`, `["a","b","c"]`},
 	domain.Table: {
 		domain.FormatTable(map[string]domain.Row{"0": {"memory": "1073741824", "cpus": "0"}}),
 		domain.FormatTable(map[string]domain.Row{"0": {"mode": "strict", "nodeset": "0"}}),

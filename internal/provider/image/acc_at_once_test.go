@@ -52,11 +52,16 @@ func TestAccImage_atOnce(t *testing.T) {
 			if waited[i].Load() || !began(own) {
 				return false
 			}
-			for deadline := time.Now().Add(patience); !began(other); time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(deadline) {
+			tick, late := time.NewTicker(10*time.Millisecond), time.After(patience)
+			defer tick.Stop()
+			for begun := began(other); !begun; begun = began(other) {
+				select {
+				case <-tick.C:
+					continue
+				case <-late:
 					t.Errorf("host %s has a part of the image, and host %s got none meanwhile", own, other)
-					break
 				}
+				break
 			}
 			waited[i].Store(true)
 			return false

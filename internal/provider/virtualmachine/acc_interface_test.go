@@ -90,9 +90,9 @@ resource "virtfleet_network_filter" "address" {
 }
 
 // interfaces are those of the guest: how the port of the plain bridge is, which address it may use, whether the shared
-// device has a link, and which VLAN and limit in KiB/s a port of the switch has. Another port
-// has those of a port group, one has the VLAN of its network, one has the VLANs of its network's default port group, and
-// one is a trunk with a native VLAN of its own.
+// device has a link, and which VLAN and limit in KiB/s a port of the switch has. Another port has those of a port
+// group, one has the VLAN of its network, one has the VLANs of its network's default port group, and one is a trunk
+// with a native VLAN of its own.
 func (c *connected) interfaces(lan, address, tap, vlan string, limit int) hcl {
 	return hcl{"interfaces": fmt.Sprintf(`{
     lan = {
@@ -113,7 +113,8 @@ func (c *connected) interfaces(lan, address, tap, vlan string, limit int) hcl {
       network = virtfleet_network.switch.name, mac = %[13]q
       vlan    = { tags = [51, 52], trunk = true, native_tag = 52, native_mode = "tagged" }
     }
-  }`, plainBridge, lanMAC, lan, address, tap, switchMAC, vlan, limit, 2*limit, groupMAC, wholeMAC, defaultMAC, nativeMAC)}
+  }`, plainBridge, lanMAC, lan, address, tap, switchMAC, vlan, limit, 2*limit, groupMAC, wholeMAC, defaultMAC,
+		nativeMAC)}
 }
 
 func (c *connected) write(t *testing.T, change hcl) {

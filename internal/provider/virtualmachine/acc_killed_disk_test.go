@@ -52,6 +52,7 @@ func (k *killedDisk) has(file, text string) bool {
 func (k *killedDisk) defined(text string) bool {
 	return k.has("/etc/libvirt/qemu/"+k.name+".xml", text)
 }
+
 func (k *killedDisk) attached() bool {
 	return k.has("/run/libvirt/qemu/"+k.name+".xml", "ua-disk-more")
 }

@@ -61,12 +61,13 @@ func volumes(t *testing.T, l *lab.Lab, host, pool string) []string {
 func unnoticed(l *lab.Lab, s *terraform.State) error {
 	check := acctest.CheckDestroyed(l, "another")
 	if err := check(s); err == nil || !strings.Contains(err.Error(), "is still on host") {
-		return fmt.Errorf("the VM is there, and the check says: %v", err)
+		return fmt.Errorf("the VM is there, and the check says: %w", err)
 	}
-	s = s.DeepCopy()
-	s.RootModule().Resources[address].Primary.ID = "another"
+	vm := s.RootModule().Resources[address].Primary
+	defer func(id string) { vm.ID = id }(vm.ID)
+	vm.ID = "another"
 	if err := check(s); err == nil || !strings.Contains(err.Error(), "still has /var/lib/libvirt/") {
-		return fmt.Errorf("its disks are there, and the check says: %v", err)
+		return fmt.Errorf("its disks are there, and the check says: %w", err)
 	}
 	return nil
 }

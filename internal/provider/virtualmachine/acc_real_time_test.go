@@ -8,13 +8,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// schedulers are the kernel's scheduling policies and priorities of the VM's threads by their names: "CPU 0/TCG".
+// schedulers are the kernel's scheduling policies and priorities of the VM's threads by their names: "CPU 0/TCG". The
+// first thread is "main": others begin with its name, too.
 func schedulers(t *testing.T, l *lab.Lab, host, pid string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for line := range strings.Lines(l.Run(t, host, "bash", "-c",
 		`for task in /proc/"$1"/task/*; do
-	echo "$(cat "$task/comm"): $(chrt -p "${task##*/}" | sed 's/.*: //' | tr '\n' ' ')"
+	name=$(cat "$task/comm")
+	[ "${task##*/}" != "$1" ] || name=main
+	echo "$name: $(chrt -p "${task##*/}" | sed 's/.*: //' | tr '\n' ' ')"
 done`, "schedulers", pid)) {
 		name, policy, _ := strings.Cut(line, ": ")
 		found[name] = strings.TrimSpace(policy)
@@ -46,7 +49,7 @@ func TestAccCompute_realTime(t *testing.T) {
 	threads := schedulers(t, l, host, process.read(t))
 	for thread, want := range map[string]string{
 		"CPU 0/TCG": "SCHED_FIFO 3", "CPU 1/TCG": "SCHED_RR 2", "IO iothread1": "SCHED_FIFO 4",
-		"qemu-system-x86": "SCHED_BATCH 0",
+		"main": "SCHED_BATCH 0",
 	} {
 		if got := threads[thread]; got != want {
 			t.Errorf("the thread %s has %q, want %q", thread, got, want)

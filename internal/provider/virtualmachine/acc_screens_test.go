@@ -12,9 +12,9 @@ import (
 )
 
 // TestAccScreens_life: a running VM has a screen by VNC, one by SPICE, and a card of the host that draws for them. It
-// is imported with the configuration that Terraform writes. What a user changes by hand is in the plan and repaired, and
-// each of them is removed by itself. A host without the card is no target of a move. The lab has no card: Mesa draws
-// without one, whatever the file is that it is given.
+// is imported with the configuration that Terraform writes. What a user changes by hand is in the plan and repaired,
+// and each of them is removed by itself. A host without the card is no target of a move. The lab has no card: Mesa
+// draws without one, whatever the file is that it is given.
 func TestAccScreens_life(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -12,9 +12,9 @@ import (
 )
 
 // TestAccSerials_life: serial ports of a running VM are a device of the host, a server, a client that connects again
-// and again, and a sender of datagrams. They move with it to a host that has the device, where the server then is. Another
-// VM can't have the server's port there. The VM is imported with the configuration that Terraform writes, what a user
-// changes by hand is repaired, and the ports go. A port on USB keeps the VM on its host.
+// and again, and a sender of datagrams. They move with it to a host that has the device, where the server then is.
+// Another VM can't have the server's port there. The VM is imported with the configuration that Terraform writes, what
+// a user changes by hand is repaired, and the ports go. A port on USB keeps the VM on its host.
 func TestAccSerials_life(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

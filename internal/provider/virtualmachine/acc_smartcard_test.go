@@ -9,8 +9,8 @@ import (
 )
 
 // TestAccSmartcard_life: a running VM listens for a card by TCP, then on a socket, to which programs of the host
-// connect. Drift is repaired. With certificates of its host, which the lab lacks to start it, the VM is off, and it goes
-// back to a card that a client lends.
+// connect. Drift is repaired. With certificates of its host, which the lab lacks to start it, the VM is off, and it
+// goes back to a card that a client lends.
 func TestAccSmartcard_life(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

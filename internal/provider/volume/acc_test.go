@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -660,7 +661,9 @@ resource "virtfleet_secret" "luks" {
 	}
 	// generated are the volumes that are imported with the configuration that Terraform generates, too.
 	generated := map[string]string{}
-	for _, key := range append([]string{"overlay", "larger", "full", "thick", "odd", "fat", "copy", "luks"}, otherFormats...) {
+	for _, key := range slices.Concat(
+		[]string{"overlay", "larger", "full", "thick", "odd", "fat", "copy", "luks"}, otherFormats,
+	) {
 		generated["virtfleet_volume."+key] = name + "/" + key
 	}
 	grown := strings.Replace(all, "8000001", "9000001", 1)

@@ -41,7 +41,8 @@ func (m *model) asConverted(
 	drifts := map[string]drift{}
 	_, diags := meta.ReadPrivate(ctx, private, privateDrifted, &drifts)
 	former := slices.Contains(drifts["format"].Before, v.Format) // No guest has made the file longer.
-	if !storage.Shortened(v, format, *bytes) && !(former && v.CapacityBytes == *bytes && used.CapacityBytes != *bytes) {
+	back := former && v.CapacityBytes == *bytes && used.CapacityBytes != *bytes
+	if !back && !storage.Shortened(v, format, *bytes) {
 		return used, nil, diags
 	}
 	found := &conversion{Format: v.Format, Bytes: used.CapacityBytes}
