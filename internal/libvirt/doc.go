@@ -1,7 +1,8 @@
 // Package libvirt talks to one libvirt host: it opens connections according to the load, makes every call obey a
 // context, turns libvirt's error codes into a few kinds of errors, delivers events and counts round trips.
 //
-// Start with call.go (how a call obeys its context), then host.go and conn.go. A method is in the file of its subject.
+// Start with call.go (how a call obeys its context), then host.go, connect.go and conn.go. A method is in the file of
+// its subject.
 //
 // It is the only package that imports the libvirt binding and go-qemu. It returns plain Go values: it accepts and
 // returns domain XML as text, and no package above it holds a libvirt object.
