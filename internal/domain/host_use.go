@@ -36,7 +36,7 @@ type HostUse struct {
 
 // HostPart is a part that a host has only once.
 type HostPart struct {
-	// Kind is PCIDevice or another kind of device, VsockAddress, TCPPort, UDPPort, ...
+	// Kind is PCIDevice or another kind of device, VsockAddress, TCPPort, UDPPort or SerialDevice.
 	Kind, ID string
 }
 

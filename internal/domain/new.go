@@ -35,6 +35,10 @@ func New(s Spec, uuid string) (*Definition, error) {
 	s.UUID = uuid
 	s.Arch = cmp.Or(s.Arch, "x86_64")
 	s.Machine = cmp.Or(s.Machine, DefaultMachineType(s.Arch))
+	var known checker // What a port is by default depends on the architecture.
+	if checkSerials(s, &known); len(known.problems) > 0 {
+		return nil, known.problems[0]
+	}
 	s.CPU = newCPU(s.CPU)
 	s.Firmware = s.Firmware.WithType()
 	if pick(s.Firmware.Type, nil, "bios") == "efi" && s.Firmware.SecureBoot == nil {

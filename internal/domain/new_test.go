@@ -203,6 +203,22 @@ func TestNew_whatIsMissing(t *testing.T) {
 	}
 }
 
+// TestNew_fiveSerialPorts: what a port of a new VM is by default follows from its architecture, also from the default
+// one. libvirt would define the fifth port of a PC, and not start it.
+func TestNew_fiveSerialPorts(t *testing.T) {
+	t.Parallel()
+	ports := map[string]Row{"a": {}, "b": {}, "c": {}, "d": {}, "e": {}}
+	spec := Spec{Name: "vm", Type: "qemu", Memory: sizeOf(64), Serials: ports}
+	_, err := New(spec, testUUID)
+	if p, ok := errors.AsType[Problem](err); !ok || p.Path != "devices.serials.e.target_type" {
+		t.Errorf("five ports of a PC: %v", err)
+	}
+	ports["e"] = Row{"target_type": "pci-serial"}
+	if _, err = New(spec, testUUID); err != nil {
+		t.Errorf("the fifth on PCI: %v", err)
+	}
+}
+
 // libvirt's own schema judges what is made and what is patched, where its tools are installed.
 func TestNew_isValidBySchema(t *testing.T) {
 	t.Parallel()

@@ -48,7 +48,8 @@ func (s *Storage) Freshen(ctx context.Context, host, pool string) error {
 	return nil
 }
 
-// FreshenAll is Freshen for these pools of all hosts. A host that fails to is judged by what it knows.
+// FreshenAll has all hosts look how much room these pools have. If that fails on a host, what its libvirt knew before
+// counts.
 func (s *Storage) FreshenAll(ctx context.Context, pools ...string) {
 	if len(pools) == 0 {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// noteRan is the note ran of coldNotes, for a VM that is moved back.
+// noteRan records whether the VM of a step is shut down by this Release to be moved back: see coldNotes.
 func (r *releaseRun) noteRan(ctx context.Context, i int, returning, halted bool) error {
 	s := &r.evacuation.Steps[i]
 

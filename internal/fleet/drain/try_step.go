@@ -210,7 +210,7 @@ func (dr *Drainer) start(ctx context.Context, vm *inventory.VM) error {
 	return dr.lifecycle.Start(held, permit, vm)
 }
 
-// noteRan is the note ran of coldNotes.
+// noteRan records whether the VM of a step runs, and is shut down to be moved: see coldNotes.
 func (d *drainRun) noteRan(ctx context.Context, i int, ran, halted bool) error {
 	note := func(ran bool) {
 		d.mu.Lock()

@@ -93,7 +93,8 @@ func (d Desired) keptUses(have []domain.DiskUse) []domain.DiskUse {
 	return slices.DeleteFunc(slices.Clone(have), func(u domain.DiskUse) bool { return !stays(u) })
 }
 
-// PlanArrival is planStart for a running VM that will be moved to the host.
+// PlanArrival records that a running VM will be moved to the host. It returns warnings about what the VM can't have
+// there together with the other VMs that the plan starts there or moves there.
 func (cy *Capacity) PlanArrival(ctx context.Context, to inventory.Reply, vm *inventory.VM) []inventory.Problem {
 	s := plannedStart{host: to.Host.Name}
 	s.reservation = reservationFor(vm.Metadata, arrivingMemory(vm, to.Host, false), arrivingUse(vm, false).OnOtherHost())
