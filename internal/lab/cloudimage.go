@@ -14,7 +14,7 @@ import (
 var cloudImageScript string
 
 // cloudCmdline is the command line of the kernel. What it leaves out takes QEMU without KVM seconds to load.
-const cloudCmdline = GuestCmdline + " modprobe.blacklist=kvm_amd,kvm_intel,powernow_k8"
+const cloudCmdline = kernelCmdline + " modprobe.blacklist=kvm_amd,kvm_intel,powernow_k8"
 
 // CloudImage builds a disk image of Debian with cloud-init and the guest agent, and returns its path on this machine.
 // It boots by itself. Building takes a minute and downloads packages, so that the image is kept in the user's cache,

@@ -16,9 +16,6 @@ import (
 // stepTimeout bounds what a test asks of the lab: starting a daemon on a busy machine is the longest.
 const stepTimeout = 2 * time.Minute
 
-// explaining is how many bytes of a log may explain why a test failed.
-const explaining = 2 << 10
-
 // Open finds the running lab. Without TF_ACC, which is how acceptance tests are asked for, it skips the test; with it,
 // a lab that isn't up is a failure. The tests of all packages share one lab: they give everything that they create
 // names of their own (see Name), and remove it.
@@ -211,23 +208,6 @@ func (l *Lab) RemoveDomain(t testing.TB, name string) {
 		cleanup(t, "removing domain "+name, func(ctx context.Context) error { return h.Undefine(ctx, name) })
 	}
 	l.explain(t, name)
-}
-
-// explain logs what each host's QEMU and the console of a domain's guest said at the end, if the test has failed.
-func (l *Lab) explain(t testing.TB, domain string) {
-	t.Helper()
-	t.Cleanup(func() {
-		if !t.Failed() {
-			return
-		}
-		for _, h := range l.Hosts {
-			for _, file := range []string{"/var/log/libvirt/qemu/" + domain + ".log", ConsoleLog(domain)} {
-				if said, err := os.ReadFile(h.Path(file)); err == nil {
-					t.Logf("the end of %s on %s:\n%s", file, h.Name, said[max(0, len(said)-explaining):])
-				}
-			}
-		}
-	})
 }
 
 func (l *Lab) need(t testing.TB, host string) *Host {

@@ -271,6 +271,10 @@ load then
 # It enters the kernel now and then, see GuestCmdline: what a kernel does that has nothing to do but its own leaves the TLB
 # as it is, and is lost with a migration that takes a while.
 stir &
+# The boot is over in which a hang is a panic, see GuestCmdline.
+for panics in panic_on_oops softlockup_panic hung_task_panic; do
+	echo 0 >"/proc/sys/kernel/$panics"
+done
 echo "init: guest $name is up"
 
 own_pauses init
