@@ -1,6 +1,6 @@
 // Command release builds what .goreleaser.yml says, without a tag, a signature or an upload: release <folder for it>.
-// goreleaser itself is too large to be built with every test, see release-check.sh. What this doesn't know of that file is an error, so that
-// the file can't say what was never tried.
+// goreleaser itself is too large to be built with every test, see release-check.sh. What this doesn't know of that file
+// is an error, so that the file can't say what was never tried.
 package main
 
 import (
