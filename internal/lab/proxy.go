@@ -88,7 +88,7 @@ func (l *Lab) proxy(t testing.TB, host string, roundTrip time.Duration, enough f
 }
 
 // RoundTrips is how many times the client has waited for the host so far, one after the other: an answer is one deeper
-// than the answers that the client had when it asked, whatever else was asked meanwhile. It isn't measured with a clock.
+// than the answers that the client had when it asked, whatever else was asked meanwhile. No clock measures it.
 // A client that takes longer than the delay between two questions may have had an answer that it doesn't need for the
 // second one: so a busy computer makes it more, and nothing makes it less.
 func (p *Proxy) RoundTrips() int {
