@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -213,6 +214,33 @@ func TestDelayProxy_delaysWithoutLimitingBandwidth(t *testing.T) {
 	known, err := os.ReadFile(proxy.KnownHostsFile)
 	if err != nil || !strings.Contains(string(known), fmt.Sprintf("[%s]:%d", proxy.Host, proxy.Port)) {
 		t.Errorf("the proxy's known_hosts (%v) doesn't know it:\n%s", err, known)
+	}
+}
+
+// TestProxy_RoundTrips: the greeting, for which nobody asks, is no round trip. What the server says once it knows the
+// client is one, however many pieces it is asked in.
+func TestProxy_RoundTrips(t *testing.T) {
+	t.Parallel()
+	l := Open(t)
+	proxy := l.DelayProxy(t, "kvm1", 100*time.Millisecond)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", proxy.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	in := bufio.NewReader(conn)
+	if _, err := in.ReadString('\n'); err != nil || proxy.RoundTrips() != 0 {
+		t.Fatalf("%d round trips to the server's greeting (%v)", proxy.RoundTrips(), err)
+	}
+	for _, part := range []string{"SSH-2.0-", "test\r\n"} {
+		if _, err := io.WriteString(conn, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The key exchange begins with the sizes of the first packet and of its padding, and its number, 20.
+	head := make([]byte, 6)
+	if _, err := io.ReadFull(in, head); err != nil || head[5] != 20 || proxy.RoundTrips() != 1 {
+		t.Errorf("%d round trips to % x (%v), want 1 to the begin of the key exchange", proxy.RoundTrips(), head, err)
 	}
 }
 

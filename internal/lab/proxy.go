@@ -32,6 +32,8 @@ type Proxy struct {
 	closed   bool
 	enough   func() bool // See Gate.
 	shut     bool
+	// asked and answered are how many round trips deep the deepest thing is that has reached the host, and the client.
+	asked, answered int
 }
 
 // URI is how the provider reaches the host through the proxy.
@@ -85,6 +87,16 @@ func (l *Lab) proxy(t testing.TB, host string, roundTrip time.Duration, enough f
 	return p
 }
 
+// RoundTrips is how many times the client has waited for the host so far, one after the other: an answer is one deeper
+// than the answers that the client had when it asked, whatever else was asked meanwhile. No clock measures it.
+// A client that takes longer than the delay between two questions may have had an answer that it doesn't need for the
+// second one: so a busy computer makes it more, and nothing makes it less.
+func (p *Proxy) RoundTrips() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.answered
+}
+
 // Cut ends all connections and every new one at once: only to those who use this proxy, the host is gone.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
@@ -116,8 +128,8 @@ func (p *Proxy) serve() {
 		if !p.track(client, server) {
 			continue
 		}
-		p.work.Go(func() { p.pass(client, server) })
-		p.work.Go(func() { p.pass(server, client) })
+		p.work.Go(func() { p.pass(client, server, p.question, &p.asked) })
+		p.work.Go(func() { p.pass(server, client, p.answer, &p.answered) })
 	}
 }
 
@@ -154,14 +166,25 @@ func (p *Proxy) close() {
 	p.work.Wait()
 }
 
-// piece is what arrived in one read, with the time at which it is due at the other end.
-type piece struct {
-	data []byte
-	due  time.Time
+// question is how deep what the client sends now is, and answer how deep what the host sends now is.
+func (p *Proxy) question() int { return p.RoundTrips() + 1 }
+
+func (p *Proxy) answer() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
 }
 
-// pass copies one direction. Reading and writing are apart, so that pieces under way don't wait for each other.
-func (p *Proxy) pass(from, to net.Conn) {
+// piece is what arrived in one read, with the time at which it is due at the other end.
+type piece struct {
+	data  []byte
+	due   time.Time
+	depth int // in round trips
+}
+
+// pass copies one direction. Reading and writing are apart, so that pieces under way don't wait for each other. depth
+// is how deep a piece is that was just read, and deepest that of those at the other end.
+func (p *Proxy) pass(from, to net.Conn, depth func() int, deepest *int) {
 	pieces := make(chan piece, 4096)
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -171,6 +194,9 @@ func (p *Proxy) pass(from, to net.Conn) {
 			if p.isShut() {
 				continue
 			}
+			p.mu.Lock()
+			*deepest = max(*deepest, next.depth)
+			p.mu.Unlock()
 			if _, err := to.Write(next.data); err != nil {
 				// The reader must not block on a channel that has no reader.
 				_ = from.Close()
@@ -181,7 +207,7 @@ func (p *Proxy) pass(from, to net.Conn) {
 		buffer := make([]byte, 32<<10)
 		n, err := from.Read(buffer)
 		if n > 0 {
-			pieces <- piece{data: buffer[:n], due: time.Now().Add(p.delay)}
+			pieces <- piece{data: buffer[:n], due: time.Now().Add(p.delay), depth: depth()}
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {

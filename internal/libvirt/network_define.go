@@ -25,8 +25,14 @@ func (h *Host) Network(ctx context.Context, name string) (*NetworkDefinition, er
 		func(c *conn, n *golibvirt.Network) (*NetworkDefinition, error) { return c.networkDefinition(name, n) })
 }
 
+// networkDefinition reads a network in one round trip. It asks for what only an active or a persistent network has
+// without waiting for whether this one is.
 func (c *conn) networkDefinition(name string, n *golibvirt.Network) (*NetworkDefinition, error) {
 	d := &NetworkDefinition{Name: name}
+	var autostart bool
+	var live string
+	var autostartErr, xmlErr, liveErr error
+	calls := c.newPipeline()
 	for _, read := range []struct {
 		procedure string
 		do        func() error
@@ -34,33 +40,36 @@ func (c *conn) networkDefinition(name string, n *golibvirt.Network) (*NetworkDef
 		{"virNetworkGetUUIDString", func() (err error) { d.UUID, err = n.GetUUIDString(); return err }},
 		{"virNetworkIsActive", func() (err error) { d.Active, err = n.IsActive(); return err }},
 		{"virNetworkIsPersistent", func() (err error) { d.Persistent, err = n.IsPersistent(); return err }},
+		{"virNetworkGetXMLDesc", func() error {
+			d.PersistentXML, xmlErr = n.GetXMLDesc(golibvirt.NETWORK_XML_INACTIVE)
+			return nil
+		}},
+		{"virNetworkGetXMLDesc", func() error { live, liveErr = n.GetXMLDesc(0); return nil }},
+		{"virNetworkGetAutostart", func() error { autostart, autostartErr = n.GetAutostart(); return nil }},
 	} {
-		c.countCall(read.procedure)
-		if err := read.do(); err != nil {
-			return nil, err
-		}
+		calls.Go(func() error {
+			c.countCall(read.procedure)
+			return read.do()
+		})
 	}
-	c.countCall("virNetworkGetXMLDesc")
-	persistent, err := n.GetXMLDesc(golibvirt.NETWORK_XML_INACTIVE)
-	if errors.Is(err, golibvirt.ERR_INVALID_ARG) {
-		// libvirt's test driver has only one definition.
-		persistent, err = n.GetXMLDesc(0)
-	}
-	if err != nil {
+	if err := calls.Wait(); err != nil {
 		return nil, err
 	}
-	d.PersistentXML = persistent
-	if d.Persistent {
-		c.countCall("virNetworkGetAutostart")
-		if d.Autostart, err = n.GetAutostart(); err != nil {
-			return nil, err
-		}
+	if errors.Is(xmlErr, golibvirt.ERR_INVALID_ARG) {
+		// libvirt's test driver has only one definition.
+		d.PersistentXML, xmlErr = live, liveErr
 	}
+	switch {
+	case xmlErr != nil:
+		return nil, xmlErr
+	case d.Persistent && autostartErr != nil:
+		return nil, autostartErr
+	case d.Active && liveErr != nil:
+		return nil, liveErr
+	}
+	d.Autostart = d.Persistent && autostart
 	if d.Active {
-		c.countCall("virNetworkGetXMLDesc")
-		if d.LiveXML, err = n.GetXMLDesc(0); err != nil {
-			return nil, err
-		}
+		d.LiveXML = live
 	}
 	return d, nil
 }

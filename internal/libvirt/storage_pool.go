@@ -23,22 +23,30 @@ type StoragePool struct {
 }
 
 // StoragePool reads the pool of that name (virStoragePoolLookupByName, virStoragePoolGetXMLDesc, virStoragePoolGetInfo,
-// virStoragePoolIsPersistent, virStoragePoolGetAutostart).
+// virStoragePoolIsPersistent, virStoragePoolGetAutostart) in two round trips.
 func (h *Host) StoragePool(ctx context.Context, name string) (*StoragePool, error) {
 	return onStoragePool(ctx, h, readCall("reading storage pool "+name), name,
 		func(c *conn, pool *golibvirt.StoragePool) (*StoragePool, error) {
-			p, err := c.observePool(pool)
+			calls := c.newPipeline()
+			r := calls.readPool(pool)
+			var live string
+			var liveErr error
+			calls.Go(func() error {
+				c.countCall("virStoragePoolGetXMLDesc")
+				live, liveErr = pool.GetXMLDesc(0)
+				return nil
+			})
+			p, err := c.settlePool(r, calls.Wait())
 			if err != nil || !p.Active {
 				return p, err
 			}
-			c.countCall("virStoragePoolGetXMLDesc")
-			p.LiveXML, err = pool.GetXMLDesc(0)
-			return p, err
+			p.LiveXML = live
+			return p, liveErr
 		})
 }
 
-// StoragePools reads all pools, except those that exist for the time of a call. It leaves out pools that vanish
-// meanwhile.
+// StoragePools reads all pools, except those that exist for the time of a call, in two round trips. It leaves out pools
+// that vanish meanwhile.
 func (h *Host) StoragePools(ctx context.Context) ([]StoragePool, error) {
 	return call(ctx, h, readCall("listing storage pools"), func(c *conn) (pools []StoragePool, err error) {
 		c.countCall("virConnectListAllStoragePools")
@@ -46,8 +54,14 @@ func (h *Host) StoragePools(ctx context.Context) ([]StoragePool, error) {
 		if err != nil {
 			return nil, err
 		}
+		calls := c.newPipeline()
+		readings := make([]*poolReading, len(all))
 		for i := range all {
-			if p, readErr := c.observePool(&all[i]); readErr == nil {
+			readings[i] = calls.readPool(&all[i])
+		}
+		abandoned := calls.Wait()
+		for i := range all {
+			if p, readErr := c.settlePool(readings[i], abandoned); readErr == nil {
 				if !isForACall(p.Name) {
 					pools = append(pools, *p)
 				}
@@ -60,42 +74,68 @@ func (h *Host) StoragePools(ctx context.Context) ([]StoragePool, error) {
 	})
 }
 
-func (c *conn) observePool(pool *golibvirt.StoragePool) (p *StoragePool, err error) {
-	p = &StoragePool{}
-	if p.Name, err = pool.GetName(); err != nil {
+func (c *conn) observePool(pool *golibvirt.StoragePool) (*StoragePool, error) {
+	calls := c.newPipeline()
+	r := calls.readPool(pool)
+	return c.settlePool(r, calls.Wait())
+}
+
+// poolReading is what the calls about one pool answered.
+type poolReading struct {
+	pool                  *golibvirt.StoragePool
+	persistent, autostart bool
+	xml                   string // the persistent definition
+	info                  *golibvirt.StoragePoolInfo
+
+	persistentErr, autostartErr, xmlErr, infoErr error
+}
+
+// readPool starts the calls about a pool. It asks for what only a persistent pool has without waiting for whether this
+// one is: most are, and the wait would be a round trip.
+func (p *pipeline) readPool(pool *golibvirt.StoragePool) *poolReading {
+	r := &poolReading{pool: pool}
+	start := func(procedure string, f func()) {
+		p.Go(func() error {
+			p.conn.countCall(procedure)
+			f()
+			return nil
+		})
+	}
+	start("virStoragePoolIsPersistent", func() { r.persistent, r.persistentErr = pool.IsPersistent() })
+	start("virStoragePoolGetXMLDesc", func() { r.xml, r.xmlErr = pool.GetXMLDesc(golibvirt.STORAGE_XML_INACTIVE) })
+	start("virStoragePoolGetInfo", func() { r.info, r.infoErr = pool.GetInfo() })
+	start("virStoragePoolGetAutostart", func() { r.autostart, r.autostartErr = pool.GetAutostart() })
+	return r
+}
+
+// settlePool returns the pool that was read. abandoned is the error of the pipeline.
+func (c *conn) settlePool(r *poolReading, abandoned error) (p *StoragePool, err error) {
+	p = &StoragePool{Persistent: r.persistent, XML: r.xml}
+	if p.Name, err = r.pool.GetName(); err != nil {
 		return nil, err
 	}
-	if p.UUID, err = pool.GetUUIDString(); err != nil {
+	if p.UUID, err = r.pool.GetUUIDString(); err != nil {
 		return nil, err
 	}
-	c.countCall("virStoragePoolIsPersistent")
-	if p.Persistent, err = pool.IsPersistent(); err != nil {
-		return nil, err
+	for _, err := range []error{abandoned, r.persistentErr, r.infoErr} {
+		if err != nil {
+			return nil, err
+		}
 	}
-	flags := golibvirt.StorageXMLFlags(0)
-	if p.Persistent {
-		flags = golibvirt.STORAGE_XML_INACTIVE
+	if p.Active = r.info.State != golibvirt.STORAGE_POOL_INACTIVE; p.Active {
+		p.CapacityBytes, p.AllocatedBytes, p.AvailableBytes = r.info.Capacity, r.info.Allocation, r.info.Available
 	}
-	c.countCall("virStoragePoolGetXMLDesc")
-	p.XML, err = pool.GetXMLDesc(flags)
-	if codeOf(err) == golibvirt.ERR_INVALID_ARG {
-		// Some drivers have only one definition of a pool.
-		p.XML, err = pool.GetXMLDesc(0)
+	err = r.xmlErr
+	if !p.Persistent || codeOf(err) == golibvirt.ERR_INVALID_ARG {
+		// A transient pool has only one definition. With some drivers, every pool has.
+		c.countCall("virStoragePoolGetXMLDesc")
+		p.XML, err = r.pool.GetXMLDesc(0)
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.countCall("virStoragePoolGetInfo")
-	info, err := pool.GetInfo()
-	if err != nil {
-		return nil, err
-	}
-	if p.Active = info.State != golibvirt.STORAGE_POOL_INACTIVE; p.Active {
-		p.CapacityBytes, p.AllocatedBytes, p.AvailableBytes = info.Capacity, info.Allocation, info.Available
-	}
 	if p.Persistent {
-		c.countCall("virStoragePoolGetAutostart")
-		p.Autostart, err = pool.GetAutostart()
+		p.Autostart, err = r.autostart, r.autostartErr
 	}
 	return p, err
 }

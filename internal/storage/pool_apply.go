@@ -30,48 +30,6 @@ type PoolSettings struct {
 	UUID, NewUUID string
 }
 
-// HostPool is a pool of a host.
-type HostPool struct {
-	Pool
-
-	UUID              string
-	Active, Autostart bool
-	// Outdated says that the pool is active with an earlier definition than its persistent one.
-	Outdated bool
-	// Live is the definition with which the pool is active; of an inactive pool, the persistent one.
-	Live Pool
-	// Shared says that all hosts see the same volumes, because of the type or of the record of PoolSettings.Shared.
-	Shared bool
-}
-
-// PoolOn reads a pool of every host of the set.
-func PoolOn(ctx context.Context, hosts hostset.Set, name string) []hostset.Answer[HostPool] {
-	return hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*HostPool, error) {
-		is, err := h.StoragePool(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		p, err := ReadPool(is.XML)
-		if err != nil {
-			return nil, err
-		}
-		live, err := ReadPool(cmp.Or(is.LiveXML, is.XML))
-		if err != nil {
-			return nil, err
-		}
-		found := &HostPool{
-			Pool: *p, UUID: is.UUID, Active: is.Active, Autostart: is.Autostart, Shared: SharedType(p.Type), Live: *live,
-			Outdated: !p.isActiveAs(*live),
-		}
-		if !found.Shared {
-			if found.Shared, err = hasMark(ctx, h, sharedMark+name); err != nil {
-				return nil, err
-			}
-		}
-		return found, nil
-	})
-}
-
 // CheckPool returns the pools of that name that hosts have. If all of them answer and none has it, it returns
 // libvirt.ErrNotFound, with the pools that they have.
 func (s *Storage) CheckPool(

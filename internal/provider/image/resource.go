@@ -90,6 +90,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	resp.Diagnostics.Append(diags...)
 	s := r.Data.Storage()
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	r.Data.Fleet.ReadAhead(hosts.Names())
 	answers := s.Copies(ctx, hosts, state.ref(), n.Seal)
 	if state.Hosts.IsNull() {
 		answers = withPool(answers)

@@ -29,6 +29,7 @@ func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, re
 	_, diags := meta.ReadPrivate(ctx, req.Private, declaredKey, &declared)
 	resp.Diagnostics.Append(diags...)
 	asked := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
+	r.Data.Fleet.ReadAhead(asked.Names())
 	answers := hostset.Ask(ctx, asked, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
 		return network.Read(ctx, h, state.Name.ValueString())
 	})

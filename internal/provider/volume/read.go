@@ -27,6 +27,7 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 		return
 	}
 	s := r.Data.Storage()
+	r.Data.Fleet.ReadAhead([]string{state.CurrentHost.ValueString()})
 	imported := state.Path.IsNull()
 	before := state
 	found, diags := r.findVolume(ctx, s, &state, state.locate(ctx, s, req.Private))
