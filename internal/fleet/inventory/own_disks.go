@@ -177,18 +177,36 @@ func (vm *VM) NoteKept(tried []domain.LeftVolume, why []string) {
 	vm.KeptDisks = append(slices.Clip(vm.KeptDisks), why...)
 }
 
-// LeftVolumes returns what moves left on other hosts and is to be removed: volumes of own disks, as
+// LeftVolumes returns what is to be removed although no configuration names it: what LeftByMoves returns, and the
+// volumes of Abandoned disks, on whichever host they were made.
+func (vm *VM) LeftVolumes() []string {
+	var own []domain.LeftVolume
+
+	for key, o := range vm.Metadata.OwnDisks {
+		if vm.Abandoned(key) {
+			own = append(own, vm.AsLeft(o))
+		}
+	}
+
+	left := append(vm.LeftByMoves(), vm.shown(own)...)
+	slices.Sort(left)
+
+	return slices.Compact(left)
+}
+
+// LeftByMoves returns what moves left on other hosts and is to be removed: volumes of own disks, as
 // "<host>: <pool>/<volume>", and originals of other disks, as "<host>: <path>". Hosts that did not answer are left out,
 // and what was tried just now: whoever reads the VM next finds it.
-func (vm *VM) LeftVolumes() []string {
+func (vm *VM) LeftByMoves() []string { return vm.shown(vm.Metadata.LeftVolumes) }
+
+func (vm *VM) shown(volumes []domain.LeftVolume) []string {
 	var left []string
 
-	for _, l := range vm.Metadata.LeftVolumes {
-		if slices.Contains(vm.TriedVolumes, l) {
-			continue
-		}
-
-		if name := vm.Peers[l.HostUUID]; name != "" && !vm.Uses(l) {
+	for _, l := range volumes {
+		tried := slices.ContainsFunc(vm.TriedVolumes, func(t domain.LeftVolume) bool {
+			return t.HostUUID == l.HostUUID && t.Path == l.Path
+		})
+		if name := vm.Peers[l.HostUUID]; name != "" && !tried && !vm.Uses(l) {
 			left = append(left, name+": "+l.Name())
 		}
 	}
@@ -196,6 +214,36 @@ func (vm *VM) LeftVolumes() []string {
 	slices.Sort(left)
 
 	return left
+}
+
+// AsLeft returns the volume of an own disk as one that is left on the host where it was made.
+func (vm *VM) AsLeft(o domain.OwnDisk) domain.LeftVolume {
+	return domain.LeftVolume{
+		Host: cmp.Or(vm.Peers[o.HostUUID], o.HostUUID), HostUUID: o.HostUUID,
+		Pool: o.Pool, Volume: o.Volume, Path: o.Path,
+	}
+}
+
+// Abandoned reports whether the volume of an own disk is to be removed unless the disk is declared: an interrupted run
+// began to create it or to remove it, and the VM doesn't have it. If the VM has another disk of that key, the volume
+// may be its base: whoever changes the VM decides. First-boot media have LeftFirstBoot.
+func (vm *VM) Abandoned(recorded string) bool {
+	o := vm.Metadata.OwnDisks[recorded]
+	key, _, _ := strings.Cut(recorded, ".")
+
+	if key == domain.MediumKey || key == domain.IgnitionKey || !o.Creating && !o.Removing || vm.HasFile(o.Path) {
+		return false
+	}
+
+	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
+		if spec != nil {
+			if _, there := spec.Disks[recorded]; there {
+				return false
+			}
+		}
+	}
+
+	return true
 }
 
 // CopiesOn returns the files that unfinished moves of the VM from its present host left on another host.

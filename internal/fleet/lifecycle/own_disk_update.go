@@ -13,6 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -199,7 +200,7 @@ func (u *update) growOrDropOwnDisks(ctx context.Context) error {
 	u.own = maps.Clone(u.own)
 
 	for _, key := range slices.Sorted(maps.Keys(u.own)) {
-		if !u.want.Declares(key) {
+		if !u.want.Declares(key) && !u.vm.Abandoned(key) {
 			continue
 		}
 
@@ -288,8 +289,8 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	return nil
 }
 
-// deleteOwnDisk deletes the volume of a disk that the VM has lost, here or where the VM was. It reports whether it
-// stays recorded, so that a later update tries again.
+// deleteOwnDisk deletes the volume of a disk that the VM has lost, here or where the VM was. It starts the disk's pool.
+// It reports whether the disk stays recorded, so that the next plan shows it, and its apply tries again.
 func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk) (stays bool, err error) {
 	elsewhere, err := u.manager.isElsewhere(ctx, u.vm, o)
 	if err != nil {
@@ -298,16 +299,17 @@ func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk
 
 	if elsewhere {
 		if o.HostUUID != "" {
-			u.left = append(u.left, leftVolume(u.vm, o))
+			u.left = append(u.left, u.vm.AsLeft(o))
 		}
 
 		return false, nil
 	}
 
-	switch err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, key, o, true); {
-	case errors.Is(err, storage.ErrUsersUnknown), errors.Is(err, storage.ErrUnseen):
+	switch err := u.releaseStarted(ctx, key, o); {
+	case ctx.Err() == nil && cannotRelease(err):
 		// It stays recorded, and Delete knows it as well.
-		u.kept = append(u.kept, keptDisk(key, o, err)+". The next change of the VM tries again")
+		u.kept = append(u.kept, keptDisk(key, o, err)+". The next apply tries again")
+		u.vm.NoteKept([]domain.LeftVolume{u.vm.AsLeft(o)}, nil)
 
 		return true, nil
 	case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
@@ -317,6 +319,39 @@ func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk
 	}
 
 	return false, u.forget(ctx, key)
+}
+
+// releaseStarted removes the volume of an own disk from its pool, which it starts. If the pool is gone, so may be the
+// file.
+func (u *update) releaseStarted(ctx context.Context, key string, o domain.OwnDisk) error {
+	err := u.manager.records.Storage().EnsureActive(ctx, u.vm.Host, o.Pool)
+	if inventory.IsNotFound(err) {
+		there, known := u.manager.hosts.FilesOn(ctx, u.vm.On, []string{o.Path})[o.Path]
+		if known && !there {
+			return nil
+		}
+
+		return fmt.Errorf("%w %q. Define and start it on host %q, or delete %s by hand", libvirt.ErrNoPool, o.Pool,
+			u.vm.Host, o.Path)
+	}
+
+	if err != nil && !errors.Is(err, inventory.ErrUnreachable) {
+		return fmt.Errorf("%w, and doesn't start: %w", libvirt.ErrPoolInactive, err)
+	}
+
+	if err != nil {
+		return err
+	}
+
+	return u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, key, o, true)
+}
+
+// cannotRelease reports whether the cause that a volume wasn't removed may go away by itself or by what a user does on
+// the hosts: what may use it is unknown, a host that shares its pool doesn't answer, or the pool isn't there.
+func cannotRelease(err error) bool {
+	return slices.ContainsFunc([]error{
+		storage.ErrUsersUnknown, storage.ErrUnseen, inventory.ErrUnreachable, libvirt.ErrPoolInactive, libvirt.ErrNoPool,
+	}, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // forget removes the record of a disk whose volume is gone, at once: without the volume, its pool may be empty, and
@@ -338,6 +373,8 @@ func (u *update) forget(ctx context.Context, key string) error {
 // checkDisks returns an error if a disk can't change its form, or can't be removed, before anything is changed.
 func (u *update) checkDisks(ctx context.Context) error {
 	deletes, _ := u.want.DropsOwnDisks(u.vm)
+	deletes = slices.DeleteFunc(deletes, u.vm.Abandoned) // The VM has lost these: whether they can go is seen at the end.
+
 	if err := u.manager.placement.CheckRemovable(ctx, u.vm, deletes); err != nil {
 		return err
 	}
