@@ -197,8 +197,9 @@ func TestLab_abandonedOwnDisks(t *testing.T) {
 	file = a.leaves("lost", marks["lost"])
 	other := lab.Name(t) + "-other"
 	a.l.RemoveDomain(t, other)
-	a.l.Define(t, a.home, `<domain type="qemu"><name>`+other+`</name><memory unit="MiB">32</memory><os><type>hvm</type></os>
-		<devices><disk type="file"><source file="`+file+`"/><target dev="vda" bus="virtio"/></disk></devices></domain>`)
+	a.l.Define(t, a.home, `<domain type="qemu"><name>`+other+`</name><memory unit="MiB">32</memory>
+		<os><type>hvm</type></os><devices><disk type="file"><source file="`+file+`"/><target dev="vda" bus="virtio"/></disk>
+		</devices></domain>`)
 	a.kept = append(a.kept, file)
 	a.applies("another VM has it", "lost-half", other)
 	a.gone("another VM has it")
