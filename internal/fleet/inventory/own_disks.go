@@ -38,14 +38,15 @@ func (vm *VM) VolumesLeft() string {
 
 // HasFile reports whether the file is a disk or first-boot medium of the VM, now or at its next start.
 func (vm *VM) HasFile(file string) bool {
-	return hasFile(vm.PersistentSpec, file) || hasFile(vm.LiveSpec, file)
+	return HasFile(vm.PersistentSpec, file) || HasFile(vm.LiveSpec, file)
 }
 
 // HasAtNextStart reports whether the file is a disk or first-boot medium of the VM at its next start. For a transient
 // VM, which has no next start, it says what the VM has now.
-func (vm *VM) HasAtNextStart(file string) bool { return hasFile(vm.DeclaredSpec(), file) }
+func (vm *VM) HasAtNextStart(file string) bool { return HasFile(vm.DeclaredSpec(), file) }
 
-func hasFile(spec *domain.Spec, file string) bool {
+// HasFile reports whether the file is a disk or first-boot medium in a definition.
+func HasFile(spec *domain.Spec, file string) bool {
 	if spec == nil {
 		return false
 	}
@@ -66,7 +67,7 @@ func hasFile(spec *domain.Spec, file string) bool {
 // LacksMedium reports whether the running VM lacks a first-boot medium that is recorded.
 func (vm *VM) LacksMedium() bool {
 	for recorded, o := range vm.Metadata.OwnDisks {
-		if key, _, _ := strings.Cut(recorded, "."); key == domain.MediumKey && !hasFile(vm.LiveSpec, o.Path) {
+		if key, _, _ := strings.Cut(recorded, "."); key == domain.MediumKey && !HasFile(vm.LiveSpec, o.Path) {
 			return true
 		}
 	}
@@ -85,7 +86,7 @@ func (vm *VM) LeftFirstBoot(key string, unlessIn ...*domain.Spec) string {
 			continue
 		}
 
-		if slices.ContainsFunc(unlessIn, func(spec *domain.Spec) bool { return hasFile(spec, o.Path) }) {
+		if slices.ContainsFunc(unlessIn, func(spec *domain.Spec) bool { return HasFile(spec, o.Path) }) {
 			return ""
 		}
 
