@@ -13,6 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // abandoning is a VM that is off, with the disk "disk0", and what killed runs leave of other disks.
@@ -257,6 +258,53 @@ func TestLab_abandonedOwnDiskOfAMovedVM(t *testing.T) {
 	a.shows("the host is back")
 	hasOnly(t, a.l, a.home, a.dir)
 	hasOnly(t, a.l, away, a.dir, file, a.root)
+}
+
+// Whether a host uses what is left in a pool that it shares isn't known while it doesn't answer. That keeps no VM from
+// being changed.
+func TestLab_abandonedOwnDiskOfASharedPool(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	other := l.StartHost(t)
+	a := newAbandoning(t, l, other.Name)
+	dir, pool := t.TempDir(), a.pool+"-shared" // What isn't libvirt's own is the same on all hosts of the lab.
+	hosts := a.f.Connections().Named(a.home, other.Name)
+
+	failed := a.f.Storage().ApplyPool(t.Context(), hosts, storage.Pool{Name: pool, Type: "dir", Path: &dir},
+		storage.PoolSettings{Shared: true})
+	if len(failed) > 0 {
+		t.Fatal(failed)
+	}
+
+	file := dir + "/lost"
+	a.l.Virsh(t, a.home, "vol-create-as", pool, "lost", "1M", "--format", "qcow2")
+
+	m := a.vm.Metadata
+	m.OwnDisks = maps.Clone(m.OwnDisks)
+	m.OwnDisks["lost"] = domain.OwnDisk{
+		Pool: pool, Volume: "lost", Path: file, HostUUID: a.vm.HostUUID, Removing: true,
+	}
+
+	if _, err := records.WriteMetadata(t.Context(), a.vm, m); err != nil {
+		t.Fatal(err)
+	}
+
+	left := a.home + ": " + pool + "/lost"
+	restart := l.KillLibvirtd(t, other)
+
+	a.shows("a host is silent", left)
+	a.applies("a host is silent", pool+"/lost", other.Name, "shares the pool")
+	a.shows("a host is silent", left)
+	hasOnly(t, l, a.home, dir, file)
+	restart()
+	a.applies("all hosts answer")
+	a.gone("all hosts answer")
+	hasOnly(t, l, a.home, dir)
+
+	for name, err := range a.f.Storage().RemovePool(t.Context(), hosts, pool, nil) {
+		t.Errorf("host %s: %v", name, err)
+	}
 }
 
 // A disk that another run is creating is left over for those who look meanwhile. Who changes the VM waits for that run,
