@@ -222,6 +222,41 @@ func TestLab_abandonedOwnDisks(t *testing.T) {
 	a.has(base, overlay)
 }
 
+// A disk is declared again that a killed run was to delete: the VM has it as it was, or a new one if it was deleted.
+func TestLab_abandonedOwnDiskDeclaredAgain(t *testing.T) {
+	t.Parallel()
+
+	a := newAbandoning(t, lab.Open(t))
+	// What the pool shows besides is why it is known that the volume isn't there.
+	for key, deleted := range map[string]bool{"gone": true, "there": false} {
+		file := a.leaves(key, domain.OwnDisk{Removing: true, Bytes: 1 << 20})
+		id := func() string { return a.l.Run(t, a.home, "sh", "-c", "stat -c %i "+file+" || true") }
+
+		was := id()
+		if deleted {
+			a.l.Virsh(t, a.home, "vol-delete", "--pool", a.pool, key+"-half")
+		}
+
+		a.d.Spec.Disks[key] = domain.Disk{Source: domain.DiskSource{File: "/to/be/made"}}
+		a.d.OwnDisks[key] = domain.OwnDisk{Pool: a.pool, Bytes: 1 << 20}
+		a.applies(key)
+		a.shows(key)
+
+		o := a.vm.Metadata.OwnDisks[key]
+		if o.Creating || o.Removing || a.vm.PersistentSpec.Disks[key].Source.File != o.Path || o.Path == file == deleted {
+			t.Errorf("%s: recorded is %+v, the VM has %+v", key, o, a.vm.PersistentSpec.Disks[key])
+		}
+
+		if !deleted && id() != was {
+			t.Errorf("%s was %s, is %s", file, was, id())
+		}
+
+		a.d.Spec.Disks[key] = domain.Disk{Source: domain.DiskSource{File: o.Path}}
+		a.kept = append(a.kept, o.Path)
+		a.has()
+	}
+}
+
 // A VM has moved since a run that took a disk from it was killed. The disk is left over on the host that it had then,
 // as long as that host answers.
 func TestLab_abandonedOwnDiskOfAMovedVM(t *testing.T) {
