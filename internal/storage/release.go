@@ -84,8 +84,8 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 	})
 }
 
-// IsGone reports whether Release would find that a volume of a VM, which it doesn't remove, is gone. It returns false if
-// that isn't certain.
+// IsGone reports whether Release would find that a volume of a VM is gone. It removes nothing. It returns false if that
+// isn't certain.
 func (s *Storage) IsGone(ctx context.Context, host string, ref Ref, at string) (bool, error) {
 	h, err := s.host(host)
 	if err != nil {
