@@ -237,8 +237,8 @@ func readComplete(
 
 // recordIn records in the definition what must be known if the update fails after it is written: that its own disks are
 // created, the sources of its disks, which of them all hosts share (other runs have to see that before the VM gets
-// them), and whether the firmware variables were written by another firmware. The metadata of the running VM still has the sources that it runs with.
-// writeMetadata writes both. before is the definition before the update.
+// them), and whether the firmware variables were written by another firmware. The metadata of the running VM still has
+// the sources that it runs with. writeMetadata writes both. before is the definition before the update.
 func (u *update) recordIn(before, definition *domain.Definition) error {
 	metadata := definition.Metadata()
 	metadata.Applied = u.applied
