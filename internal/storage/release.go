@@ -84,6 +84,28 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 	})
 }
 
+// IsGone reports whether Release would find that a volume of a VM is gone. It removes nothing. It returns false if that
+// isn't certain.
+func (s *Storage) IsGone(ctx context.Context, host string, ref Ref, at string) (bool, error) {
+	h, err := s.host(host)
+	if err != nil {
+		return false, err
+	}
+	switch err := h.RefreshStoragePool(ctx, ref.Pool); {
+	case errors.Is(err, libvirt.ErrOperationInvalid): // It is refreshed later: something is written in it.
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	if _, err = h.PoolVolume(ctx, ref.Pool, ref.Name); !errors.Is(err, libvirt.ErrNotFound) {
+		return false, err
+	}
+	if err = s.verifyGone(ctx, h, Release{Host: host, Ref: ref, Path: at}); errors.Is(err, ErrOtherPath) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // CheckRelease returns an error if Release can't determine whether one of the volumes is in use. It is called before
 // the VM is shut down, and removes nothing.
 func (s *Storage) CheckRelease(ctx context.Context, volumes ...Release) error {

@@ -38,14 +38,15 @@ func (vm *VM) VolumesLeft() string {
 
 // HasFile reports whether the file is a disk or first-boot medium of the VM, now or at its next start.
 func (vm *VM) HasFile(file string) bool {
-	return hasFile(vm.PersistentSpec, file) || hasFile(vm.LiveSpec, file)
+	return HasFile(vm.PersistentSpec, file) || HasFile(vm.LiveSpec, file)
 }
 
 // HasAtNextStart reports whether the file is a disk or first-boot medium of the VM at its next start. For a transient
 // VM, which has no next start, it says what the VM has now.
-func (vm *VM) HasAtNextStart(file string) bool { return hasFile(vm.DeclaredSpec(), file) }
+func (vm *VM) HasAtNextStart(file string) bool { return HasFile(vm.DeclaredSpec(), file) }
 
-func hasFile(spec *domain.Spec, file string) bool {
+// HasFile reports whether the file is a disk or first-boot medium in a definition.
+func HasFile(spec *domain.Spec, file string) bool {
 	if spec == nil {
 		return false
 	}
@@ -66,7 +67,7 @@ func hasFile(spec *domain.Spec, file string) bool {
 // LacksMedium reports whether the running VM lacks a first-boot medium that is recorded.
 func (vm *VM) LacksMedium() bool {
 	for recorded, o := range vm.Metadata.OwnDisks {
-		if key, _, _ := strings.Cut(recorded, "."); key == domain.MediumKey && !hasFile(vm.LiveSpec, o.Path) {
+		if key, _, _ := strings.Cut(recorded, "."); key == domain.MediumKey && !HasFile(vm.LiveSpec, o.Path) {
 			return true
 		}
 	}
@@ -85,7 +86,7 @@ func (vm *VM) LeftFirstBoot(key string, unlessIn ...*domain.Spec) string {
 			continue
 		}
 
-		if slices.ContainsFunc(unlessIn, func(spec *domain.Spec) bool { return hasFile(spec, o.Path) }) {
+		if slices.ContainsFunc(unlessIn, func(spec *domain.Spec) bool { return HasFile(spec, o.Path) }) {
 			return ""
 		}
 
@@ -177,18 +178,36 @@ func (vm *VM) NoteKept(tried []domain.LeftVolume, why []string) {
 	vm.KeptDisks = append(slices.Clip(vm.KeptDisks), why...)
 }
 
-// LeftVolumes returns what moves left on other hosts and is to be removed: volumes of own disks, as
+// LeftVolumes returns what is to be removed although no configuration names it: what LeftByMoves returns, and the
+// volumes of Abandoned disks, on whichever host they were made.
+func (vm *VM) LeftVolumes() []string {
+	var own []domain.LeftVolume
+
+	for key, o := range vm.Metadata.OwnDisks {
+		if vm.Abandoned(key) {
+			own = append(own, vm.AsLeft(o))
+		}
+	}
+
+	left := append(vm.LeftByMoves(), vm.shown(own)...)
+	slices.Sort(left)
+
+	return slices.Compact(left)
+}
+
+// LeftByMoves returns what moves left on other hosts and is to be removed: volumes of own disks, as
 // "<host>: <pool>/<volume>", and originals of other disks, as "<host>: <path>". Hosts that did not answer are left out,
 // and what was tried just now: whoever reads the VM next finds it.
-func (vm *VM) LeftVolumes() []string {
+func (vm *VM) LeftByMoves() []string { return vm.shown(vm.Metadata.LeftVolumes) }
+
+func (vm *VM) shown(volumes []domain.LeftVolume) []string {
 	var left []string
 
-	for _, l := range vm.Metadata.LeftVolumes {
-		if slices.Contains(vm.TriedVolumes, l) {
-			continue
-		}
-
-		if name := vm.Peers[l.HostUUID]; name != "" && !vm.Uses(l) {
+	for _, l := range volumes {
+		tried := slices.ContainsFunc(vm.TriedVolumes, func(t domain.LeftVolume) bool {
+			return t.HostUUID == l.HostUUID && t.Path == l.Path
+		})
+		if name := vm.Peers[l.HostUUID]; name != "" && !tried && !vm.Uses(l) {
 			left = append(left, name+": "+l.Name())
 		}
 	}
@@ -196,6 +215,36 @@ func (vm *VM) LeftVolumes() []string {
 	slices.Sort(left)
 
 	return left
+}
+
+// AsLeft returns the volume of an own disk as one that is left on the host where it was made.
+func (vm *VM) AsLeft(o domain.OwnDisk) domain.LeftVolume {
+	return domain.LeftVolume{
+		Host: cmp.Or(vm.Peers[o.HostUUID], o.HostUUID), HostUUID: o.HostUUID,
+		Pool: o.Pool, Volume: o.Volume, Path: o.Path,
+	}
+}
+
+// Abandoned reports whether the volume of an own disk is to be removed unless the disk is declared: an interrupted run
+// began to create it or to remove it, and the VM doesn't have it. If the VM has another disk of that key, the volume
+// may be its base: whoever changes the VM decides. First-boot media have LeftFirstBoot.
+func (vm *VM) Abandoned(recorded string) bool {
+	o := vm.Metadata.OwnDisks[recorded]
+	key, _, _ := strings.Cut(recorded, ".")
+
+	if key == domain.MediumKey || key == domain.IgnitionKey || !o.Creating && !o.Removing || vm.HasFile(o.Path) {
+		return false
+	}
+
+	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
+		if spec != nil {
+			if _, there := spec.Disks[recorded]; there {
+				return false
+			}
+		}
+	}
+
+	return true
 }
 
 // CopiesOn returns the files that unfinished moves of the VM from its present host left on another host.

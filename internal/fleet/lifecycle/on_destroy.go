@@ -165,13 +165,15 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 		switch {
 		case slices.Contains(lost, key):
 			r.Deleted = append(r.Deleted, fmt.Sprintf("%s on host %q, which an earlier run removed from the VM", disk,
-				leftVolume(vm, o).Host))
+				vm.AsLeft(o).Host))
 		case placement.IsFirstBoot(key) || !vm.OwnsHere(o):
 		case slices.Contains(removed, key):
 			switch now := spec.Disks[key].Source.File; {
 			case vm.HasFile(o.Path):
 			case now != "":
 				disk += fmt.Sprintf(", unless it is the base of another volume; the VM's disk is %s now, which stays", now)
+			case o.Creating:
+				disk += ", which an interrupted run began to create"
 			case o.Removing:
 				disk += ", which an earlier run removed from the VM"
 			default:
@@ -193,7 +195,7 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 
 	r.Unclear = m.unclearUsers(ctx, vm, removed)
 
-	for _, volume := range vm.LeftVolumes() {
+	for _, volume := range vm.LeftByMoves() {
 		r.Deleted = append(r.Deleted, "what an interrupted move left on another host: "+volume)
 	}
 

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -18,9 +16,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
-
-// maxVolumeName limits the part of a volume's name that consists of the names of its VM and of its disk.
-const maxVolumeName = 150
 
 // diskCreator creates the own disks of one VM on its host.
 type diskCreator struct {
@@ -58,7 +53,9 @@ func (c *diskCreator) assignVolumes(
 		case placement.IsFirstBoot(key):
 			o, err = c.assignFirstBoot(ctx, d.Spec, key, is, o)
 		case recorded && !is.Creating:
-			o, err = c.keepDisk(d.Spec.Name, key, is, o)
+			if o, err = c.keepDisk(d.Spec.Name, key, is, o); err == nil && is.Removing {
+				o, err = c.assignRemoved(ctx, d, key, o)
+			}
 		case handed:
 			format := placement.UsedFormat(&domain.Spec{Disks: defined}, at)
 			o, err = placement.Adopted(ctx, c.host, c.hostUUID, at, format, o)
@@ -107,6 +104,28 @@ func (c *diskCreator) keepDisk(vm, key string, is, want domain.OwnDisk) (domain.
 	return is, nil
 }
 
+// assignRemoved returns the record of a disk that is declared again after a run was to delete it: of the disk as it is,
+// or of a new one if that run was killed when it had deleted the volume.
+func (c *diskCreator) assignRemoved(
+	ctx context.Context, d *placement.Desired, key string, is domain.OwnDisk,
+) (domain.OwnDisk, error) {
+	if is.HostUUID != c.hostUUID {
+		return is, nil
+	}
+
+	s := c.records.Storage()
+	if err := s.EnsureActive(ctx, c.host.Name, is.Pool); err != nil {
+		return is, err
+	}
+
+	gone, err := s.IsGone(ctx, c.host.Name, storage.Ref{Pool: is.Pool, Name: is.Volume}, is.Path)
+	if err != nil || !gone {
+		return is, err
+	}
+
+	return c.assignNew(ctx, d.Spec, key, domain.OwnDisk{}, d.OwnDisks[key])
+}
+
 // assignNew returns the record of a disk that is to be created. It has the volume of is, if an interrupted run began to
 // create that.
 func (c *diskCreator) assignNew(
@@ -147,84 +166,6 @@ func madeFrom(disk domain.Disk, o domain.OwnDisk) domain.Disk {
 	disk.Format = cmp.Or(disk.Format, "qcow2")
 
 	return disk
-}
-
-// nameOwnDisk sets the volume's name. It chooses a name that no volume in the storage pool has yet.
-func (c *diskCreator) nameOwnDisk(ctx context.Context, vm domain.Spec, key string, o *domain.OwnDisk) error {
-	fail := func(err error) error {
-		return &inventory.Error{
-			VM: vm.Name, Host: c.host.Name, Err: err,
-			Detail:    fmt.Sprintf("%s can't be created in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
-			Attribute: placement.OwnDiskAttribute(key, "pool"),
-		}
-	}
-
-	if err := c.records.Storage().EnsureActive(ctx, c.host.Name, o.Pool); err != nil {
-		return fail(err)
-	}
-
-	pool, err := c.host.Conn.StoragePool(ctx, o.Pool)
-	if err != nil {
-		return fail(err)
-	}
-
-	if err := storage.CheckMounted(ctx, c.host.Files(), pool); err != nil {
-		return fail(err)
-	}
-
-	if why := placement.UnfitPool(ctx, c.host, pool); why != "" {
-		return fail(fmt.Errorf("%w: %s", inventory.ErrUnsupported, why))
-	}
-
-	is, err := storage.ReadPool(pool.XML)
-	if err != nil {
-		return fail(err)
-	}
-
-	base := volumeName(vm, key, c.id)
-
-	for n := 1; ; n++ {
-		o.Volume = base
-		if n > 1 {
-			o.Volume += "-" + strconv.Itoa(n)
-		}
-
-		// A volume that was kept when its disk was removed from the VM still has its name.
-		_, err := c.host.Conn.PoolVolume(ctx, o.Pool, o.Volume)
-		if inventory.IsNotFound(err) {
-			break
-		}
-
-		if err != nil {
-			return fail(err)
-		}
-	}
-
-	o.Path = path.Join(*is.Path, o.Volume)
-
-	return nil
-}
-
-// volumeName returns the name of the volume of an own disk, before a possible suffix that makes it unique.
-func volumeName(vm domain.Spec, key, id string) string {
-	name := fileName(vm.Name) + "-" + fileName(key)
-	if vm.Disks[key].Values[domain.EncryptionSecret] != "" && !libvirt.EncryptableName(name) {
-		name = "vm-" + name
-	}
-
-	return name[:min(len(name), maxVolumeName)] + "-" + id[:8]
-}
-
-// fileName replaces characters of a name that need quoting in file names.
-func fileName(name string) string {
-	return strings.Map(func(r rune) rune {
-		plain := r == '.' || r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-		if !plain {
-			return '_'
-		}
-
-		return r
-	}, name)
 }
 
 // beingMade returns the keys of the disks that are marked as being created.

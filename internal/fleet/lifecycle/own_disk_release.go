@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,14 +97,6 @@ func (m *Manager) isElsewhere(ctx context.Context, vm *inventory.VM, o domain.Ow
 	return !vm.OwnsHere(o) && len(users) < 2, err
 }
 
-// leftVolume returns the volume of an own disk that is elsewhere, as one that a move left there.
-func leftVolume(vm *inventory.VM, o domain.OwnDisk) domain.LeftVolume {
-	return domain.LeftVolume{
-		Host: cmp.Or(vm.Peers[o.HostUUID], o.HostUUID), HostUUID: o.HostUUID,
-		Pool: o.Pool, Volume: o.Volume, Path: o.Path,
-	}
-}
-
 // losesElsewhere returns the keys of disks that an update has taken from the VM and couldn't delete any more, and that
 // were made on another host than the VM's.
 func losesElsewhere(vm *inventory.VM) (keys []string) {
@@ -136,7 +127,7 @@ func (m *Manager) recordLost(ctx context.Context, vm *inventory.VM) *inventory.V
 			m.log.WarnContext(ctx, "a disk that the VM has lost is not looked for", "name", vm.Name, "disk", key,
 				"error", err.Error())
 		case elsewhere:
-			metadata.LeftVolumes = append(metadata.LeftVolumes, leftVolume(vm, o))
+			metadata.LeftVolumes = append(metadata.LeftVolumes, vm.AsLeft(o))
 			delete(metadata.OwnDisks, key)
 		default:
 			o.HostUUID = vm.HostUUID

@@ -81,13 +81,36 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 		return err
 	}
 
-	// The mark is removed before a guest sees the disks, because a disk that is marked as being created may be created
-	// again.
-	metadata = u.vm.Metadata
-	metadata.OwnDisks = maps.Clone(u.own)
 	u.made = made
 
+	// The mark is removed before a guest sees the disks, because a disk that is marked as being created may be created
+	// again. The definition that gets the disks removes it: a run that is killed before leaves a disk that is known to
+	// be left over.
+	has := func(key string) bool { return u.vm.HasAtNextStart(u.own[key].Path) }
+	if u.vm.Persistent && !slices.ContainsFunc(made, has) {
+		return nil
+	}
+
+	metadata = u.vm.Metadata
+	metadata.OwnDisks = maps.Clone(u.own)
+
 	return u.record(ctx, metadata)
+}
+
+// madeIn returns the records of own disks without the marks of those that this update has created and the definition
+// has.
+func (u *update) madeIn(definition *domain.Definition, own map[string]domain.OwnDisk) map[string]domain.OwnDisk {
+	own = maps.Clone(own)
+	spec := definition.Spec()
+
+	for _, key := range u.made {
+		if o, recorded := own[key]; recorded && inventory.HasFile(&spec, o.Path) {
+			o.Creating = false
+			own[key] = o
+		}
+	}
+
+	return own
 }
 
 // discardMade removes the own disks that this update has created and that the VM has neither now nor at its next start.
@@ -199,7 +222,7 @@ func (u *update) growOrDropOwnDisks(ctx context.Context) error {
 	u.own = maps.Clone(u.own)
 
 	for _, key := range slices.Sorted(maps.Keys(u.own)) {
-		if !u.want.Declares(key) {
+		if !u.want.Declares(key) && !u.vm.Abandoned(key) {
 			continue
 		}
 
@@ -250,94 +273,11 @@ func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) erro
 	return nil
 }
 
-// dropOwnDisk removes a disk that is no longer declared, and is marked to be deleted. It keeps a disk whose file the VM
-// still has, under another key or until its next start. If the VM has moved since it lost the disk, the volume is on
-// another host: it is recorded as left there, and is removed as such.
-func (u *update) dropOwnDisk(ctx context.Context, key string) error {
-	o := u.own[key]
-	has := func(disks map[string]domain.Disk) bool {
-		return slices.ContainsFunc(slices.Collect(maps.Values(disks)), func(d domain.Disk) bool {
-			return d.Source.File == o.Path
-		})
-	}
-
-	if has(u.want.Spec.Disks) {
-		delete(u.own, key)
-
-		return nil
-	}
-
-	if u.vm.HasFile(o.Path) {
-		return nil
-	}
-
-	if !o.Kept() && !o.Removing && !o.Creating && !placement.IsFirstBoot(key) {
-		u.keep(key)
-
-		return nil
-	}
-
-	if o.RemovedWithVM() {
-		if stays, err := u.deleteOwnDisk(ctx, key, o); err != nil || stays {
-			return err
-		}
-	}
-
-	delete(u.own, key)
-
-	return nil
-}
-
-// deleteOwnDisk deletes the volume of a disk that the VM has lost, here or where the VM was. It reports whether it
-// stays recorded, so that a later update tries again.
-func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk) (stays bool, err error) {
-	elsewhere, err := u.manager.isElsewhere(ctx, u.vm, o)
-	if err != nil {
-		return true, err
-	}
-
-	if elsewhere {
-		if o.HostUUID != "" {
-			u.left = append(u.left, leftVolume(u.vm, o))
-		}
-
-		return false, nil
-	}
-
-	switch err := u.manager.releaseOwnDisk(ctx, u.vm.On, u.vm.UUID, key, o, true); {
-	case errors.Is(err, storage.ErrUsersUnknown), errors.Is(err, storage.ErrUnseen):
-		// It stays recorded, and Delete knows it as well.
-		u.kept = append(u.kept, keptDisk(key, o, err)+". The next change of the VM tries again")
-
-		return true, nil
-	case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
-		u.kept = append(u.kept, keptDisk(key, o, err))
-	case err != nil:
-		return true, fmt.Errorf("removing %s (%s/%s): %w", placement.OwnDiskTitle(key), o.Pool, o.Volume, err)
-	}
-
-	return false, u.forget(ctx, key)
-}
-
-// forget removes the record of a disk whose volume is gone, at once: without the volume, its pool may be empty, and
-// whether the volume is gone from an empty pool isn't always known.
-func (u *update) forget(ctx context.Context, key string) error {
-	metadata := u.vm.Metadata
-	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
-	delete(metadata.OwnDisks, key)
-
-	if err := u.record(ctx, metadata); err != nil {
-		return err
-	}
-
-	u.manager.log.InfoContext(ctx, "record of a disk removed", "name", u.vm.Name, "host", u.vm.Host, "disk", key)
-
-	return nil
-}
-
 // checkDisks returns an error if a disk can't change its form, or can't be removed, before anything is changed.
 func (u *update) checkDisks(ctx context.Context) error {
 	deletes, _ := u.want.DropsOwnDisks(u.vm)
+	deletes = slices.DeleteFunc(deletes, u.vm.Abandoned) // The VM has lost these: whether they can go is seen at the end.
+
 	if err := u.manager.placement.CheckRemovable(ctx, u.vm, deletes); err != nil {
 		return err
 	}

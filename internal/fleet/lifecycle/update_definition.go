@@ -235,13 +235,14 @@ func readComplete(
 	return definition, xml, err
 }
 
-// recordIn records in the definition what must be known if the update fails after it is written: the sources of its
-// disks, which of them all hosts share (other runs have to see that before the VM gets them), and whether the firmware
-// variables were written by another firmware. The metadata of the running VM still has the sources that it runs with.
-// writeMetadata writes both. before is the definition before the update.
+// recordIn records in the definition what must be known if the update fails after it is written: that its own disks are
+// created, the sources of its disks, which of them all hosts share (other runs have to see that before the VM gets
+// them), and whether the firmware variables were written by another firmware. The metadata of the running VM still has
+// the sources that it runs with. writeMetadata writes both. before is the definition before the update.
 func (u *update) recordIn(before, definition *domain.Definition) error {
 	metadata := definition.Metadata()
 	metadata.Applied = u.applied
+	metadata.OwnDisks = u.madeIn(definition, metadata.OwnDisks)
 	shared := slices.Concat(metadata.SharedDisks, u.want.Metadata.SharedDisks)
 	metadata.SharedDisks = slices.Compact(slices.Sorted(slices.Values(shared)))
 

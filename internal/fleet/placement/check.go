@@ -224,6 +224,8 @@ func (p *Scheduler) CheckUpdate(
 	}
 
 	deletes, _ := d.DropsOwnDisks(vm)
+	deletes = slices.DeleteFunc(deletes, vm.Abandoned) // A change of the VM doesn't depend on these.
+
 	if err := p.CheckRemovable(ctx, vm, deletes); err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (d Desired) DropsOwnDisks(vm *inventory.VM) (deletes, keeps []string) {
 		})
 
 		switch {
-		case !d.Declares(key) || stays || handed || o.Kept():
+		case !d.Declares(key) && !vm.Abandoned(key) || stays || handed || o.Kept():
 		case IsFirstBoot(key), o.Creating, o.Removing, slices.Contains(d.Removes, key) && usesOwnDisk(vm, key, o):
 			deletes = append(deletes, key)
 		default:

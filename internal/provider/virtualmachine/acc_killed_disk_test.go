@@ -103,11 +103,18 @@ func TestAccVirtualMachine_killedDisk(t *testing.T) {
 		so func(k *killedDisk) bool
 		// attached says whether QEMU has the disk then; kept, that the next apply must not create the file again.
 		attached, kept bool
+		// defined says that the VM's definition has the disk then, so that it is removed as any other is.
+		defined bool
+		// alone says that nothing but the disk is declared otherwise then.
+		alone bool
 	}{
 		"volume made": {wanted: true, then: true, so: (*killedDisk).file},
-		"given up":    {wanted: true, so: (*killedDisk).file},
-		"attached":    {wanted: true, then: true, so: (*killedDisk).attached, attached: true, kept: true},
-		"detached":    {had: true, so: func(k *killedDisk) bool { return !k.attached() }},
+		"given up":    {wanted: true, so: (*killedDisk).file, alone: true},
+		"recorded": {wanted: true, so: func(k *killedDisk) bool {
+			return k.file() && k.defined("-more-") && !k.defined(`creating="`)
+		}, defined: true, alone: true},
+		"attached": {wanted: true, then: true, so: (*killedDisk).attached, attached: true, kept: true},
+		"detached": {had: true, so: func(k *killedDisk) bool { return !k.attached() }, alone: true},
 	} {
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()
@@ -145,9 +152,18 @@ func TestAccVirtualMachine_killedDisk(t *testing.T) {
 			}
 			files := k.inode(t)
 
-			k.changed++ // Of a VM that is as declared, what else is recorded isn't looked at.
+			if !m.alone {
+				k.changed++
+			}
 			k.config(t, direct, m.then)
-			k.tf.Plan(t)
+			plan := k.tf.Run(t, "plan")
+			says := `- "kvm1: ` + k.name + `/` + k.name + `-more-`
+			if m.defined {
+				says = "Disks are deleted with their data"
+			}
+			if !m.kept && !strings.Contains(plan, says) {
+				t.Errorf("the plan doesn't say %s:\n%s", says, plan)
+			}
 			if now := k.inode(t); now != files {
 				t.Errorf("the plan made\n%s\nof\n%s", now, files)
 			}

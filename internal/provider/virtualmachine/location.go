@@ -27,9 +27,9 @@ var locationAttributes = attributes{
 		Computed:            true,
 	},
 	"left_volumes": schema.ListAttribute{
-		MarkdownDescription: "What an interrupted move left on other hosts: volumes of disks with `pool`, as `<host>: " +
-			"<pool>/<volume>`, and with `keep_source_disks = false` the originals of others, as `<host>: <path>`. An apply " +
-			"removes them, unless something else uses them.",
+		MarkdownDescription: "What an interrupted apply left: volumes of disks with `pool` that the VM doesn't have there, " +
+			"as `<host>: <pool>/<volume>`, and with `keep_source_disks = false` the originals of others, as `<host>: " +
+			"<path>`. An apply removes them, unless something uses them or the disk is declared again.",
 		ElementType: types.StringType,
 		Computed:    true,
 	},
