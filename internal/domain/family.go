@@ -23,8 +23,8 @@ type Family struct {
 	Attributes []Attribute
 	// Added and Removed describe how a device is added and removed.
 	Added, Removed Transition
-	// Bus is the bus that every device of the family is plugged into: busUSB, busSerial or busPCI; "": no bus that a VM
-	// may lack. BusOf returns the bus of a device with these values, for families whose devices use different buses.
+	// Bus is the bus that every device of the family is plugged into, one of the buses below; "": no bus that a VM may
+	// lack. BusOf returns the bus of a device with these values, for families whose devices use different buses.
 	Bus   string
 	BusOf func(Row) string
 	// Skip reports whether an element with that tag is not a device of the family; if it is nil, all are.
@@ -74,6 +74,8 @@ const (
 	busUSB    = "usb"
 	busSerial = "virtio-serial"
 	busPCI    = "pci"
+	// busConventional is for devices on PCI that can't use PCI Express.
+	busConventional = "conventional-pci"
 )
 
 // bus returns the bus of a device with these values.
@@ -157,6 +159,9 @@ func (f Family) rules() map[string]rule {
 	}
 	if f.BusOf != nil || f.Bus == busUSB || f.Bus == busSerial {
 		all[f.Path+".* no bus"] = rule{why: "The running VM has no controller for it."}
+	}
+	if f.BusOf != nil {
+		all[f.Path+".* conventional"] = rule{why: noConventionalSlot}
 	}
 	for name, t := range map[string]Transition{" added": f.Added, " removed": f.Removed} {
 		r := rule{why: t.Why}
@@ -255,13 +260,18 @@ func (f Family) added(c *classifier, row Row) string {
 		return f.Path + ".* cold"
 	case f.Fixed != nil && f.Fixed(row):
 		return f.Path + ".* fixed"
-	case bus == busPCI && !c.takeSlot():
-		return f.Path + ".* no slot"
-	case bus != busPCI && !c.hasBus(bus):
+	case bus == busConventional && expressFamily(c.have.Machine):
+		if !c.takeConventionalSlot() {
+			return f.Path + ".* conventional"
+		}
+	case bus == busPCI || bus == busConventional:
+		if !c.takeSlot() {
+			return f.Path + ".* no slot"
+		}
+	case !c.hasBus(bus):
 		return f.Path + ".* no bus"
-	default:
-		return f.Path + ".* added"
 	}
+	return f.Path + ".* added"
 }
 
 // removed returns the rule for a device that is removed.

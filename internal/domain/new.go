@@ -182,7 +182,7 @@ func (d *Definition) addPorts(machine, spare string, declared bool) error {
 		}
 	}
 	for _, serial := range d.devices("serial") {
-		if attr(child(serial, "target"), "type") == "pci-serial" {
+		if attr(child(serial, "target"), "type") == pciSerial {
 			needed++
 		}
 	}
