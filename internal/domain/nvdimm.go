@@ -25,8 +25,9 @@ var nvdimmFamily = Family{
 	Path: nvdimmPath, Tag: "memory", in: func(s *Spec) *map[string]Row { return &s.NVDIMMs },
 	Doc: "Persistent memory (NVDIMM) by a key: a file of the host that the guest sees as memory. It requires ACPI and " +
 		"`memory.max_size`, which counts each `size`. If you set the map, list every one.",
-	Added:           Transition{Live: true, Why: "The NVDIMM is plugged into the running VM."},
-	Removed:         Transition{Why: "QEMU can't unplug an NVDIMM from a running VM."},
+	Added:           Transition{Live: true, Why: "The device is plugged into the running VM."},
+	Removed:         Transition{Why: "QEMU can't unplug one."},
+	Bus:             busNone,
 	RestartRequired: noOtherNVDIMM,
 	Skip:            func(e *etree.Element) bool { return attr(e, "model") != nvdimm },
 	begin:           func(e *etree.Element) { setAttr(e, "model", nvdimm) },
@@ -82,7 +83,7 @@ func noOtherNVDIMM(have, want Spec) string {
 	if len(have.NVDIMMs) > 0 && all <= pick(have.Memory.MaxSize, nil, 0) && !have.Memory.Full {
 		return ""
 	}
-	return "A running VM can be given an NVDIMM if it started with one, and memory.max_size has room for another."
+	return "One can be plugged only into a VM that started with one, and with room in memory.max_size."
 }
 
 // checkNVDIMM checks the sizes of an NVDIMM.

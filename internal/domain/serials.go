@@ -75,11 +75,19 @@ var serialFamily = Family{
 		"you set the map, list every port.",
 	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},
-	BusOf: func(row Row) string {
-		return map[string]string{pciSerial: busConventional, usbSerial: busUSB}[row["target_type"]]
+	Buses:   []bus{busConventional, busUSB},
+	BusOf: func(row Row) bus {
+		switch row["target_type"] {
+		case pciSerial:
+			return busConventional
+		case usbSerial:
+			return busUSB
+		default:
+			return busNone
+		}
 	},
 	Fixed:      func(row Row) bool { return row["target_type"] != pciSerial && row["target_type"] != usbSerial },
-	FixedWhy:   serialWhy + " Only `pci-serial` and `usb-serial` can be plugged into a running VM.",
+	FixedWhy:   "Only ports of kind `pci-serial` and `usb-serial` can be plugged.",
 	Attributes: slices.Concat(serialSource(), serialAddresses, serialTargets),
 	// libvirt derives the console from the first port.
 	around: func(d *Definition, change func() error) error {
