@@ -20,8 +20,16 @@ provider "virtfleet" {
 
 # Disks: an I/O thread for the database alone, and limits for the backup. The hosts have the resource partition.
 resource "virtfleet_virtual_machine" "database" {
-  name   = "database"
-  memory = { size = "16Gi", huge_pages = "2Mi", locked = true, hard_limit = "20Gi" }
+  name = "database"
+
+  # hard_limit is the most that QEMU may use of the host's memory, with its own. With swap space, that is swap_hard_limit.
+  memory = {
+    size            = "16Gi"
+    huge_pages      = "2Mi"
+    locked          = true
+    hard_limit      = "20Gi"
+    swap_hard_limit = "20Gi"
+  }
 
   # All of its disks together may write 100 MiB per second to /dev/sda.
   platform = {
@@ -69,9 +77,13 @@ resource "virtfleet_virtual_machine" "database" {
       wwn     = "5000c50015ea71ad"
       vendor  = "ACME"
       product = "Backup"
+      # The guest takes it for a disk that rotates, and orders its requests.
+      rotation_rate = 7200
       io_tune = {
-        read_iops_sec   = 2000
-        write_iops_sec  = 1000
+        read_iops_sec  = 2000
+        write_iops_sec = 1000
+        # A request counts once for each 64 KiB of it.
+        size_iops_sec   = 65536
         total_bytes_sec = 52428800
         # 200 MiB per second for 30 seconds.
         total_bytes_sec_max        = 209715200
@@ -126,7 +138,12 @@ resource "virtfleet_virtual_machine" "controller" {
   memory = { size = "2Gi" }
 
   # A reboot ends the VM, and the next apply starts it with a QEMU of its present version.
-  platform = { events = { on_poweroff = "destroy", on_reboot = "destroy" } }
+  # No timer and no counter that QEMU emulates interrupts the guest.
+  platform = {
+    events   = { on_poweroff = "destroy", on_reboot = "destroy" }
+    clock    = { hpet = false, pit_tickpolicy = "discard" }
+    features = { pmu = false }
+  }
 
   cpu = {
     vcpus              = 3
@@ -142,7 +159,8 @@ resource "virtfleet_virtual_machine" "controller" {
 resource "virtfleet_virtual_machine" "tenant" {
   name   = "tenant"
   memory = { size = "2Gi", balloon = { autodeflate = true, stats_period = 5 } }
-  cpu    = { vcpus = 2, quota = 50000 }
+  # Each virtual CPU gets half of a CPU of the host, and QEMU's own work a fifth: microseconds in each period.
+  cpu = { vcpus = 2, quota = 50000, period = 100000, emulator_quota = 20000, emulator_period = 100000 }
 
   interfaces = {
     lan = {
@@ -163,7 +181,7 @@ resource "virtfleet_virtual_machine" "router" {
   interfaces = {
     trunk = {
       bridge       = "ovsbr0"
-      vlan         = { tags = [42, 43], native_tag = 42 }
+      vlan         = { tags = [42, 43], native_tag = 42, native_mode = "untagged" }
       virtual_port = { type = "openvswitch" }
     }
     uplink = { direct = { device = "eth1", mode = "bridge" } }

@@ -72,7 +72,11 @@ func table(effects []domain.Effect) []row {
 	}
 	var rows []row
 	for _, path := range slices.Sorted(maps.Keys(live)) {
-		r := row{paths: []string{path}, happens: sentences(live[path]), restarts: sentences(cold[path])}
+		// The heading says that the VM runs.
+		r := row{
+			paths: []string{path}, happens: strings.ReplaceAll(sentences(live[path]), " in the running VM", ""),
+			restarts: strings.ReplaceAll(sentences(cold[path]), "The running VM has no ", "No "),
+		}
 		same := slices.IndexFunc(rows, func(other row) bool {
 			return other.happens == r.happens && other.restarts == r.restarts && parent(other.paths[0]) == parent(path)
 		})

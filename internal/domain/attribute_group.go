@@ -20,10 +20,9 @@ type Group struct {
 	Device string
 	// Attributes are in the order in which they are applied.
 	Attributes []Attribute
-	// Added and Removed describe how the device is added and removed. PCI says that the device needs a PCI slot, and
-	// Conventional that a PCI Express port isn't one.
-	Added, Removed    Transition
-	PCI, Conventional bool
+	// Added and Removed describe how the device is added and removed. Bus is the bus that it needs a place on.
+	Added, Removed Transition
+	Bus            bus
 	// RestartRequired reports whether a device with these values can't be added to or removed from the running VM, and
 	// RestartWhy says why; if RestartRequired is nil, it can be.
 	RestartRequired func(device Values, vm Spec) bool
@@ -116,12 +115,16 @@ func (g Group) any(holds func(fact string) bool) bool {
 
 // block returns the group as a block of a Spec.
 func (g Group) block() block {
-	return block{
+	b := block{
 		group: &g, rules: g.rules(), texts: g.texts(),
 		read: g.read, apply: g.apply, classify: g.classify, validate: g.validate, complete: g.complete, step: g.step,
 		normal: func(s *Spec) { s.Values = g.rows().normal(s.Values) },
 		align:  func(live *Spec, persistent Spec) { g.align(live, persistent.Values) },
 	}
+	if g.Device != "" {
+		b.bus = func(*etree.Element) bus { return g.Bus }
+	}
+	return b
 }
 
 // align aligns a running VM's spec. Values that its guest changes become those that it was started with.
@@ -154,7 +157,7 @@ func (g Group) rules() map[string]rule {
 	if g.RestartRequired != nil {
 		all[g.Path+" cold"] = rule{why: g.RestartWhy}
 	}
-	if g.Conventional {
+	if g.Bus == busConventional {
 		all[g.Path+" conventional"] = rule{why: noConventionalSlot}
 	}
 	all[g.Path+" no slot"] = rule{why: "The running VM has no free PCI slot for it."}
@@ -306,13 +309,13 @@ func (g Group) transition(c *classifier, comes bool) string {
 	switch {
 	case g.RestartRequired != nil && g.RestartRequired(device, c.have):
 		return g.Path + " cold"
-	case g.Conventional && expressFamily(c.have.Machine):
+	case g.Bus == busConventional && expressFamily(c.have.Machine):
 		if comes && !c.takeConventionalSlot() {
 			return g.Path + " conventional"
 		}
-	case comes && g.PCI && !c.takeSlot():
+	case comes && g.Bus.isPCI() && !c.takeSlot():
 		return g.Path + " no slot"
-	case g.PCI && !comes:
+	case g.Bus.isPCI() && !comes:
 		c.freeSlot()
 	}
 	if comes {

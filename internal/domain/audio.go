@@ -16,7 +16,7 @@ const spiceAudio = "spice"
 
 // audioGroup is what the host does with the sound of the VM: the first backend. libvirt adds one to every VM.
 var audioGroup = Group{
-	Path: "devices.audio", Device: "audio", Explicit: true,
+	Path: "devices.audio", Device: "audio", Bus: busNone, Explicit: true,
 	Doc: "What the host does with the sound of the sound card. Further backends aren't changed. Default for new VMs: " +
 		"`spice` if they have a screen by SPICE, otherwise `none`.",
 	Added:   Transition{Why: audioWhy},

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+
+	"github.com/beevik/etree"
 )
 
 // block is one part of a Spec, together with everything that this package knows about that part. Reading, applying,
@@ -52,6 +54,8 @@ type block struct {
 	// has reports whether a spec has the device with a key, and without declares all devices but that one.
 	has     func(s Spec, key string) bool
 	without func(s *Spec, key string)
+	// bus returns the bus that a device needs a place on. It is set for blocks whose devices are in the definition.
+	bus func(*etree.Element) bus
 	// group is set for attributes that are plain data, and family for devices that are.
 	group  *Group
 	family *Family
@@ -59,9 +63,29 @@ type block struct {
 
 // blocks is the one list of the parts of a Spec, in the order in which they are applied and their changes are listed.
 var blocks = append([]block{
-	identityBlock, cpuBlock, memoryBlock, firmwareBlock, kernelBlock, ignitionBlock, disks.block(), interfaces.block(),
-	agentBlock, consoleBlock, extraBlock,
+	identityBlock, cpuBlock, memoryBlock, firmwareBlock, kernelBlock, ignitionBlock, disks.block().on(busOfDisk),
+	interfaces.block().on(func(*etree.Element) bus { return busPCI }), agentBlock, consoleBlock, extraBlock.on(busOfExtra),
 }, append(familyBlocks(Families), groupBlocks(Groups)...)...)
+
+// on returns the block of devices that need a place on a bus.
+func (b block) on(bus func(*etree.Element) bus) block {
+	b.bus = bus
+	return b
+}
+
+// elements returns the devices of the block in a definition.
+func (b block) elements(d *Definition) []*etree.Element {
+	switch {
+	case b.group != nil:
+		return b.group.elements(d)
+	case b.kind != nil && b.kind.path == ExtraDevices:
+		return slices.Collect(maps.Values(d.extraElements()))
+	case b.kind != nil:
+		return d.elements(*b.kind)
+	default:
+		return nil
+	}
+}
 
 func familyBlocks(families []Family) []block {
 	all := make([]block, len(families))

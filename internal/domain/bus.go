@@ -8,6 +8,25 @@ import (
 	"github.com/beevik/etree"
 )
 
+// bus is what a device is plugged into, and needs a place on. Those of USB and of serial ports are named as the
+// controllers of them.
+type bus string
+
+// The buses.
+const (
+	busUSB    bus = "usb"
+	busSerial bus = "virtio-serial"
+	busPCI    bus = "pci"
+	// busConventional is for devices on PCI that can't use PCI Express.
+	busConventional bus = "conventional-pci"
+	// busNone is for devices that need no place: they are part of the machine, on its root bus, which has room, on a bus
+	// that gets another controller when it is full, or on the host only.
+	busNone bus = "none"
+)
+
+// isPCI reports whether a device on the bus needs a PCI slot.
+func (b bus) isPCI() bool { return b == busPCI || b == busConventional }
+
 // busPrefix maps a bus to the prefix of the names of its disks.
 var busPrefix = map[string]string{
 	"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd", "fdc": "fd", "sd": "sd", "xen": "xvd",

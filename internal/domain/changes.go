@@ -107,8 +107,8 @@ func (c *classifier) takeConventionalSlot() bool {
 }
 
 // hasBus reports whether the running VM has a controller for devices of that bus.
-func (c *classifier) hasBus(bus string) bool {
-	return bus == "" || c.have.Buses == nil || slices.Contains(c.have.Buses, bus)
+func (c *classifier) hasBus(on bus) bool {
+	return on == busNone || c.have.Buses == nil || slices.Contains(c.have.Buses, string(on))
 }
 
 func (c *classifier) freeSlot() {

@@ -64,6 +64,17 @@ func full() Spec {
 	}
 }
 
+// addSerials adds a serial port of each kind that differs in how it comes.
+func addSerials(s *Spec) {
+	for key, kind := range map[string]string{"isa": "isa-serial", "pci": "pci-serial", "usb": "usb-serial"} {
+		s.Serials[key] = Row{"type": "null", "target_type": kind}
+	}
+}
+
+func addNVDIMM(s *Spec) {
+	s.NVDIMMs = map[string]Row{"log": full().NVDIMMs["log"], "more": {"path": "/m", "size": "1073741824"}}
+}
+
 func disk(key string, change func(*Disk)) func(*Spec) {
 	return func(s *Spec) {
 		d := s.Disks[key]
@@ -185,7 +196,8 @@ var changeTable = []struct {
 		func(*Spec) {}, "guest_agent restart",
 	},
 	{
-		"USB disk comes without a controller", func(s *Spec) { s.Buses = []string{busSerial} }, addDisk(Disk{Bus: "usb"}),
+		"USB disk comes without a controller", func(s *Spec) { s.Buses = []string{string(busSerial)} },
+		addDisk(Disk{Bus: "usb"}),
 		"disks.new restart",
 	},
 	{
@@ -325,6 +337,40 @@ var changeTable = []struct {
 			s.Interfaces["b"] = Interface{Bridge: "b", Model: "e1000"}
 		}, "interfaces.a live, interfaces.b restart",
 	},
+	{
+		"serial ports on PCI and USB come, on PCI Express", nil, addSerials,
+		"devices.serials.isa restart, devices.serials.pci restart, devices.serials.usb live",
+	},
+	{
+		"serial ports on PCI and USB come, on a conventional bus",
+		func(s *Spec) { s.ConventionalSlots, s.FreeSlots = 1, new(0) }, addSerials,
+		"devices.serials.isa restart, devices.serials.pci live, devices.serials.usb live",
+	},
+	{
+		"serial ports on PCI and USB come, on an old machine", func(s *Spec) { s.Machine = "pc-i440fx-7.2" },
+		func(s *Spec) { s.Machine = "pc-i440fx-7.2"; addSerials(s) },
+		"devices.serials.isa restart, devices.serials.pci live, devices.serials.usb live",
+	},
+	{
+		"serial ports on PCI and USB come without places", func(s *Spec) {
+			s.Machine, s.FreeSlots, s.Buses = "pc-i440fx-7.2", new(0), []string{"pci"}
+		}, func(s *Spec) { s.Machine = "pc-i440fx-7.2"; addSerials(s) },
+		"devices.serials.isa restart, devices.serials.pci restart, devices.serials.usb restart",
+	},
+	{
+		"serial ports go", addSerials, func(s *Spec) { s.Serials = map[string]Row{} },
+		"devices.serials.isa restart, devices.serials.log restart, devices.serials.pci live, devices.serials.usb live",
+	},
+	{"another NVDIMM comes", nil, addNVDIMM, "devices.nvdimms.more live"},
+	{
+		"a first NVDIMM comes", func(s *Spec) { s.NVDIMMs = nil }, addNVDIMM,
+		"devices.nvdimms.log restart, devices.nvdimms.more restart",
+	},
+	{
+		"another NVDIMM comes without room", func(s *Spec) { s.Memory.MaxSize = new(uint64(3 << 30)) },
+		func(s *Spec) { addNVDIMM(s); s.Memory.MaxSize = nil }, "devices.nvdimms.more restart",
+	},
+	{"an NVDIMM goes", nil, func(s *Spec) { s.NVDIMMs = map[string]Row{} }, "devices.nvdimms.log restart"},
 	{
 		"a watchdog, on PCI Express", withoutWatchdog, func(*Spec) {}, "devices.watchdog restart",
 	},

@@ -224,8 +224,20 @@ func newMisfit(before, after Disk, path string) error {
 	return nil
 }
 
+// busOfDisk returns the bus that a disk needs a place on.
+func busOfDisk(e *etree.Element) bus {
+	switch on := readDisk(e).Bus; {
+	case placedOnPCI(on):
+		return busPCI
+	case on == string(busUSB):
+		return busUSB
+	default:
+		return busNone
+	}
+}
+
 // isEmptyUSB reports whether the disk is a drive on USB without a medium.
-func (d Disk) isEmptyUSB() bool { return d.Bus == busUSB && d.Source.isZero() }
+func (d Disk) isEmptyUSB() bool { return d.Bus == string(busUSB) && d.Source.isZero() }
 
 // virtioOnly are attributes of <driver> that libvirt accepts for virtio disks only.
 var virtioOnly = []string{
@@ -312,7 +324,7 @@ func newDiskRow(c *classifier, disk Disk) string {
 		return "disks.* cold bus"
 	case placedOnPCI(disk.Bus) && !c.takeSlot():
 		return "disks.* no slot"
-	case disk.Bus == busUSB && !c.hasBus(busUSB):
+	case disk.Bus == string(busUSB) && !c.hasBus(busUSB):
 		return "disks.* no bus"
 	case !c.bootOrderFits(disk.BootOrder):
 		return "disks.* boot order"
@@ -330,7 +342,7 @@ func compareDisks(c *classifier, key string, have, want Disk) {
 		medium = ""
 	case have.Source.sameLocation(want.Source):
 		medium = "disks.* access"
-	case have.Bus == busUSB: // QEMU presents it as a disk that isn't removable.
+	case have.Bus == string(busUSB): // QEMU presents it as a disk that isn't removable.
 		medium = "disks.* medium on usb"
 	}
 	if !sameSource(have.Source, want.Source) && !have.keepsSource(want) {

@@ -250,6 +250,15 @@ func sameWord(a, b string) bool {
 	return a == b || errA == nil && errB == nil && inA == inB
 }
 
+// busOfExtra returns the bus that a device needs a place on of which nothing else is known. Devices of other families
+// are counted with them.
+func busOfExtra(e *etree.Element) bus {
+	if e.Tag == "shmem" {
+		return busConventional
+	}
+	return busNone
+}
+
 // applyExtraDevices removes, replaces and adds devices with our alias. Other devices stay as they are.
 func (d *Definition) applyExtraDevices(want map[string]string) error {
 	if want == nil {

@@ -23,10 +23,11 @@ type Family struct {
 	Attributes []Attribute
 	// Added and Removed describe how a device is added and removed.
 	Added, Removed Transition
-	// Bus is the bus that every device of the family is plugged into: busUSB, busSerial or busPCI; "": no bus that a VM
-	// may lack. BusOf returns the bus of a device with these values, for families whose devices use different buses.
-	Bus   string
-	BusOf func(Row) string
+	// Bus is the bus that every device of the family needs a place on. For families whose devices use different buses,
+	// BusOf returns the bus of a device with these values, which is one of Buses or busNone.
+	Bus   bus
+	Buses []bus
+	BusOf func(Row) bus
 	// Skip reports whether an element with that tag is not a device of the family; if it is nil, all are.
 	Skip func(*etree.Element) bool
 	// RestartRequired says why a device can't be plugged into a running VM; if it is nil or returns "", it can be.
@@ -69,15 +70,8 @@ func (f Family) Of(s Spec) map[string]Row { return *f.in(&s) }
 // Declare sets the family's devices in a spec.
 func (f Family) Declare(s *Spec, all map[string]Row) { *f.in(s) = all }
 
-// The buses that devices of families are plugged into.
-const (
-	busUSB    = "usb"
-	busSerial = "virtio-serial"
-	busPCI    = "pci"
-)
-
 // bus returns the bus of a device with these values.
-func (f Family) bus(row Row) string {
+func (f Family) bus(row Row) bus {
 	if f.BusOf != nil {
 		return f.BusOf(row)
 	}
@@ -124,6 +118,7 @@ func (f Family) block() block {
 	}
 	b := t.block()
 	b.family, b.order = &f, nil
+	b.bus = func(e *etree.Element) bus { return f.bus(f.read(e)) }
 	if read := b.read; f.recall != nil {
 		b.read = func(d *Definition, s *Spec) {
 			if read(d, s); len(*f.in(s)) > 0 {
@@ -152,11 +147,15 @@ func (f Family) rules() map[string]rule {
 	all := map[string]rule{
 		f.Path + ".* renamed": {effect: live, why: onlyRenamed},
 	}
-	if f.BusOf != nil || f.Bus == busPCI {
+	plugged := func(on bus) bool { return f.Added.Live && (f.Bus == on || slices.Contains(f.Buses, on)) }
+	if plugged(busPCI) || plugged(busConventional) {
 		all[f.Path+".* no slot"] = rule{why: "The running VM has no free PCI slot for it."}
 	}
-	if f.BusOf != nil || f.Bus == busUSB || f.Bus == busSerial {
+	if plugged(busUSB) || plugged(busSerial) {
 		all[f.Path+".* no bus"] = rule{why: "The running VM has no controller for it."}
+	}
+	if plugged(busConventional) {
+		all[f.Path+".* conventional"] = rule{why: noConventionalSlot}
 	}
 	for name, t := range map[string]Transition{" added": f.Added, " removed": f.Removed} {
 		r := rule{why: t.Why}
@@ -246,22 +245,27 @@ func (f Family) create(d *Definition, key string, want Row, _ map[string]bool) (
 
 // added returns the rule for a device that is added.
 func (f Family) added(c *classifier, row Row) string {
-	bus := ""
+	on := busNone
 	if f.Added.Live {
-		bus = f.bus(row)
+		on = f.bus(row)
 	}
 	switch {
 	case f.RestartRequired != nil && f.RestartRequired(c.have, c.want) != "":
 		return f.Path + ".* cold"
 	case f.Fixed != nil && f.Fixed(row):
 		return f.Path + ".* fixed"
-	case bus == busPCI && !c.takeSlot():
-		return f.Path + ".* no slot"
-	case bus != busPCI && !c.hasBus(bus):
+	case on == busConventional && expressFamily(c.have.Machine):
+		if !c.takeConventionalSlot() {
+			return f.Path + ".* conventional"
+		}
+	case on.isPCI():
+		if !c.takeSlot() {
+			return f.Path + ".* no slot"
+		}
+	case !c.hasBus(on):
 		return f.Path + ".* no bus"
-	default:
-		return f.Path + ".* added"
 	}
+	return f.Path + ".* added"
 }
 
 // removed returns the rule for a device that is removed.

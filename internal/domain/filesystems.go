@@ -10,7 +10,7 @@ var filesystemFamily = Family{
 	Path: "devices.filesystems", Tag: "filesystem", in: func(s *Spec) *map[string]Row { return &s.Filesystems },
 	Doc: "Directories of the host that the guest can mount, by a key. Such a VM can't be moved while it runs. Each " +
 		"host that the VM may run on must have the directory. If you set the map, list every one.",
-	Added: Transition{Why: filesystemWhy}, Removed: Transition{Why: filesystemWhy},
+	Added: Transition{Why: filesystemWhy}, Removed: Transition{Why: filesystemWhy}, Bus: busPCI,
 	begin: func(e *etree.Element) { setAttr(e, "type", "mount") },
 	Attributes: []Attribute{
 		{

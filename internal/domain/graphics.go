@@ -23,7 +23,7 @@ const (
 
 // graphicsGroup is the VM's first screen over VNC or SPICE. Without it, the VM has neither.
 var graphicsGroup = Group{
-	Path: "devices.graphics", Device: "graphics",
+	Path: "devices.graphics", Device: "graphics", Bus: busNone,
 	Doc: "Graphical console by VNC or SPICE. Its password is set by `graphics_access`. Connect with `virt-viewer -c " +
 		"<the host's URI> <VM>`. Default for new VMs: VNC on a socket of the host, which opens no port.",
 	Added:      Transition{Why: graphicsWhy},
@@ -35,7 +35,7 @@ var graphicsGroup = Group{
 
 // secondGraphicsGroup is the VM's second screen. QEMU has one by VNC and one by SPICE at the same time.
 var secondGraphicsGroup = Group{
-	Path: secondGraphics, Device: "graphics", After: graphicsGroup.Path,
+	Path: secondGraphics, Device: "graphics", Bus: busNone, After: graphicsGroup.Path,
 	Doc: "Second graphical console, by the protocol that `graphics` doesn't use. It has no password: `graphics_access` " +
 		"sets that of `graphics`. So let others not reach it: by default, it listens on a socket of the host.",
 	Added:      Transition{Why: graphicsWhy},
@@ -59,7 +59,7 @@ const secondGraphics = "devices.second_graphics"
 
 // eglGroup draws what the guest shows with the host's card, for a screen that can't do that itself.
 var eglGroup = Group{
-	Path: "devices.egl_headless", Device: "graphics",
+	Path: "devices.egl_headless", Device: "graphics", Bus: busNone,
 	Doc: "OpenGL on a graphics card of the host without a screen of its own: what `accel3d` of `video` needs with VNC. " +
 		"`type = \"none\"` removes it.",
 	Added:   Transition{Why: graphicsWhy},

@@ -34,14 +34,15 @@ var hostDeviceFamily = Family{
 		"you set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
-	BusOf: func(row Row) string {
+	Buses:   []bus{busPCI, busUSB},
+	BusOf: func(row Row) bus {
 		switch row["type"] {
 		case "usb":
 			return busUSB
 		case "":
-			return "" // Unknown until a device of the class is chosen.
+			return busNone // Unknown until a device of the class is chosen.
 		case "scsi":
-			return "" // libvirt adds a missing controller.
+			return busNone // libvirt adds a missing controller.
 		default:
 			return busPCI
 		}

@@ -79,7 +79,7 @@ func (m *Mobility) readImmobile(d *Definition) {
 		}
 	}
 	for _, have := range d.keyed(serialFamily.kind(), d.recordedNames()) {
-		if attr(child(have.element, "target"), "type") == "usb-serial" {
+		if attr(child(have.element, "target"), "type") == usbSerial {
 			m.Immobile = append(m.Immobile, ImmobileDevice{
 				What: "serial port on USB", Attribute: join(serialFamily.Path, have.key) + ".target_type",
 			})

@@ -11,12 +11,13 @@ var inputFamily = Family{
 		"graphical console follow the client's. If you set the map, list every one.",
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},
-	BusOf: func(row Row) string {
+	Buses:   []bus{busPCI, busUSB},
+	BusOf: func(row Row) bus {
 		switch {
 		case row["bus"] == "virtio" || row["type"] == "passthrough":
 			return busPCI
 		case row["type"] == "evdev":
-			return ""
+			return busNone
 		default:
 			return busUSB
 		}

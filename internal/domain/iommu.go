@@ -12,7 +12,7 @@ func iommuDriver(name, doc string) Attribute {
 
 // iommuGroup is the IOMMU.
 var iommuGroup = Group{
-	Path: "devices.iommu", Device: "iommu",
+	Path: "devices.iommu", Device: "iommu", Bus: busNone,
 	Doc:     "IOMMU, for guests that pass devices through to nested guests.",
 	Added:   Transition{Why: iommuWhy},
 	Removed: Transition{Why: iommuWhy},

@@ -96,10 +96,12 @@ type Step struct {
 	Value, Was, Target string
 }
 
-// Memory returns how much memory the step adds to what the guest can use, regardless of the balloon.
+// Memory returns how much memory the step adds to what the guest can use, regardless of the balloon. An NVDIMM is a
+// file of the host.
 func (s Step) Memory() uint64 {
 	doc := etree.NewDocument()
-	if s.Kind != Attach || doc.ReadFromString(s.XML) != nil || doc.Root() == nil || doc.Root().Tag != "memory" {
+	if s.Kind != Attach || doc.ReadFromString(s.XML) != nil || doc.Root() == nil || doc.Root().Tag != "memory" ||
+		attr(doc.Root(), "model") == nvdimm {
 		return 0
 	}
 	bytes, _ := size(child(doc.Root(), "target", "size"))

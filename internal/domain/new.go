@@ -169,32 +169,23 @@ func (d *Definition) addPorts(machine, spare string, declared bool) error {
 	default:
 		return nil
 	}
-	needed := len(d.devices("interface", "memballoon", "filesystem", "shmem", "hostdev")) +
-		len(d.elements(virtioMemFamily.kind()))
-	for _, g := range deviceGroups {
-		if g.PCI && !g.Conventional {
-			needed += len(g.elements(d))
+	needed := len(d.devices("memballoon")) + len(d.controllers("scsi")) + len(d.controllers("usb"))
+	places := map[bus]int{}
+	for _, b := range blocks {
+		if b.bus == nil {
+			continue
+		}
+		for _, e := range b.elements(d) {
+			places[b.bus(e)]++
 		}
 	}
-	for _, input := range d.devices("input") {
-		if placedOnPCI(attr(input, "bus")) {
-			needed++
-		}
-	}
-	for _, serial := range d.devices("serial") {
-		if attr(child(serial, "target"), "type") == "pci-serial" {
-			needed++
-		}
+	needed += places[busPCI]
+	if places[busConventional] > 0 {
+		needed++ // The bridge to their bus.
 	}
 	if d.usesVirtioSerial() {
 		needed++
 	}
-	for _, disk := range d.readDisks() {
-		if placedOnPCI(disk.Bus) {
-			needed++
-		}
-	}
-	needed += len(d.controllers("scsi")) + len(d.controllers("usb"))
 	d.addDevice(element("controller", "type", "pci", "index", "0", "model", "pcie-root"))
 	for i := range needed {
 		d.addDevice(rootPort(i + 1))

@@ -25,10 +25,13 @@ var nvdimmFamily = Family{
 	Path: nvdimmPath, Tag: "memory", in: func(s *Spec) *map[string]Row { return &s.NVDIMMs },
 	Doc: "Persistent memory (NVDIMM) by a key: a file of the host that the guest sees as memory. It requires ACPI and " +
 		"`memory.max_size`, which counts each `size`. If you set the map, list every one.",
-	Added: Transition{Why: nvdimmWhy}, Removed: Transition{Why: nvdimmWhy},
-	Skip:   func(e *etree.Element) bool { return attr(e, "model") != nvdimm },
-	begin:  func(e *etree.Element) { setAttr(e, "model", nvdimm) },
-	around: countDevices,
+	Added:           Transition{Live: true, Why: "The device is plugged into the running VM."},
+	Removed:         Transition{Why: "QEMU can't unplug one."},
+	Bus:             busNone,
+	RestartRequired: noOtherNVDIMM,
+	Skip:            func(e *etree.Element) bool { return attr(e, "model") != nvdimm },
+	begin:           func(e *etree.Element) { setAttr(e, "model", nvdimm) },
+	around:          countDevices,
 	Attributes: []Attribute{
 		{
 			Name: "path", Place: "source/path", Why: nvdimmWhy, Check: absolute,
@@ -67,6 +70,20 @@ var nvdimmFamily = Family{
 	},
 	Check: checkNVDIMM,
 	fits:  fitNVDIMMs,
+}
+
+// noOtherNVDIMM says why the declared NVDIMMs can't be plugged into a running VM, and returns "" if they can.
+func noOtherNVDIMM(have, want Spec) string {
+	all := totalSize(want.NVDIMMs) + totalSize(have.VirtioMem) + pick(have.Memory.Installed, nil, 0)
+	for key, row := range have.NVDIMMs {
+		if want.NVDIMMs[key] == nil { // It stays until the VM stops.
+			all += totalSize(map[string]Row{key: row})
+		}
+	}
+	if len(have.NVDIMMs) > 0 && all <= pick(have.Memory.MaxSize, nil, 0) && !have.Memory.Full {
+		return ""
+	}
+	return "One can be plugged only into a VM that started with one, and with room in memory.max_size."
 }
 
 // checkNVDIMM checks the sizes of an NVDIMM.

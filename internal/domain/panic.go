@@ -2,7 +2,7 @@ package domain
 
 // panicGroup is the device through which a guest reports that its kernel has crashed.
 var panicGroup = Group{
-	Path: "devices.panic", Device: "panic",
+	Path: "devices.panic", Device: "panic", Bus: busNone,
 	Doc: "Panic device, through which the guest reports a crash of its kernel. libvirt then does what " +
 		"`platform.events.on_crash` tells it. Linux and Windows have drivers.",
 	Added:   Transition{Why: "A panic device can be added only when the VM starts."},

@@ -4,7 +4,7 @@ import "strings"
 
 // rngGroup is the source of random numbers. New VMs have one.
 var rngGroup = Group{
-	Path: "devices.rng", Device: "rng", PCI: true,
+	Path: "devices.rng", Device: "rng", Bus: busPCI,
 	Doc:     "Random number generator. Default for new VMs: the model `virtio`, which reads `/dev/urandom`.",
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},
 	Removed: Transition{Live: true, Why: "The device is unplugged from the running VM."},

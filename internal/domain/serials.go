@@ -8,7 +8,12 @@ import (
 	"github.com/beevik/etree"
 )
 
-const serialWhy = "Serial ports are set up when the VM starts."
+const (
+	serialWhy = "Serial ports are set up when the VM starts."
+	// The kinds of ports that are devices on a bus, which a running VM can be given.
+	pciSerial = "pci-serial"
+	usbSerial = "usb-serial"
+)
 
 // charSource returns the attributes that say what a character device is connected to on the host.
 func charSource(why string, kinds []string, path string) []Attribute {
@@ -68,7 +73,21 @@ var serialFamily = Family{
 	Path: "devices.serials", Tag: "serial", in: func(s *Spec) *map[string]Row { return &s.Serials },
 	Doc: "Serial ports by a key, numbered in the order of the keys. The VM has no other serial console then. If " +
 		"you set the map, list every port.",
-	Added: Transition{Why: serialWhy}, Removed: Transition{Why: serialWhy},
+	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
+	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},
+	Buses:   []bus{busConventional, busUSB},
+	BusOf: func(row Row) bus {
+		switch row["target_type"] {
+		case pciSerial:
+			return busConventional
+		case usbSerial:
+			return busUSB
+		default:
+			return busNone
+		}
+	},
+	Fixed:      func(row Row) bool { return row["target_type"] != pciSerial && row["target_type"] != usbSerial },
+	FixedWhy:   "Only ports of kind `pci-serial` and `usb-serial` can be plugged.",
 	Attributes: slices.Concat(serialSource(), serialAddresses, serialTargets),
 	// libvirt derives the console from the first port.
 	around: func(d *Definition, change func() error) error {
@@ -113,7 +132,7 @@ var serialTargets = []Attribute{
 	{
 		Name: "target_type", Place: "target@type", Filled: true, Why: serialWhy,
 		Values: []string{
-			"isa-serial", "pci-serial", "usb-serial", "isa-debug", "system-serial", "spapr-vio-serial", "sclp-serial",
+			"isa-serial", pciSerial, usbSerial, "isa-debug", "system-serial", "spapr-vio-serial", "sclp-serial",
 		},
 		SinceOf: map[string]string{"isa-debug": "8.1.0"},
 		Write: func(e *etree.Element, value string) error {

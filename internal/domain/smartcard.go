@@ -18,7 +18,7 @@ const (
 
 // smartcardGroup is the smartcard reader, of which QEMU has one.
 var smartcardGroup = Group{
-	Path: "devices.smartcard", Device: "smartcard",
+	Path: "devices.smartcard", Device: "smartcard", Bus: busUSB,
 	Doc: "Smartcard reader on USB. `mode = \"none\"` removes it. With `host` and `host-certificates` the VM can't be " +
 		"moved while it runs.",
 	Added:   Transition{Why: "A smartcard reader is there from the start of the VM."},

@@ -2,7 +2,7 @@ package domain
 
 // soundGroup is the sound card.
 var soundGroup = Group{
-	Path: "devices.sound", Device: "sound",
+	Path: "devices.sound", Device: "sound", Bus: busNone,
 	Doc:     "Sound card. `audio` says where it is heard; without that, only through SPICE.",
 	Added:   Transition{Why: "A sound card can be added only when the VM starts."},
 	Removed: Transition{Why: "A sound card can't be removed from a running VM."},

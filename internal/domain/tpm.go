@@ -18,7 +18,7 @@ const (
 
 // tpmGroup is the TPM. swtpm emulates it. libvirt copies swtpm's state in a live migration.
 var tpmGroup = Group{
-	Path: "devices.tpm", Device: "tpm",
+	Path: "devices.tpm", Device: "tpm", Bus: busNone,
 	Doc:     "TPM. Its state is kept on the host and moves with the VM; an encrypted one only while the VM runs.",
 	Added:   Transition{Why: "A TPM can be added only when the VM starts."},
 	Removed: Transition{Why: "A TPM can't be removed from a running VM."},

@@ -30,7 +30,7 @@ func cardMemory(name, doc string) Attribute {
 
 // videoGroup is the first graphics card. libvirt adds one to every VM with a screen.
 var videoGroup = Group{
-	Path: "devices.video", Device: "video", Explicit: true,
+	Path: "devices.video", Device: "video", Bus: busNone, Explicit: true,
 	Doc: "First graphics card. Further cards aren't changed. Default for new VMs: `vga` on x86 with BIOS, `bochs` " +
 		"on x86 with UEFI, otherwise `virtio`.",
 	Added:   Transition{Why: videoWhy},

@@ -27,7 +27,7 @@ func (d *Definition) VsockCID() string { return textAt(vsockGroup.element(d), "c
 
 // vsockGroup is the socket device between guest and host.
 var vsockGroup = Group{
-	Path: Vsock, Device: "vsock", PCI: true,
+	Path: Vsock, Device: "vsock", Bus: busPCI,
 	Doc: "Sockets between guest and host (`AF_VSOCK`), without a network. The host's kernel needs the module " +
 		"`vhost_vsock`.",
 	Added:   Transition{Live: true, Why: "The device is plugged into the running VM."},

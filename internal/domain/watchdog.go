@@ -5,7 +5,7 @@ import "github.com/beevik/etree"
 // watchdogGroup is the watchdog. The watchdog that is part of every q35, which libvirt 9.1 and later list, is not
 // included. Its action is set together with this one's, because libvirt refuses two watchdogs with different actions.
 var watchdogGroup = Group{
-	Path: "devices.watchdog", Device: "watchdog", PCI: true, Conventional: true,
+	Path: "devices.watchdog", Device: "watchdog", Bus: busConventional,
 	Doc: "Watchdog, which acts when the guest stops feeding it. This is not the one that is built into machine " +
 		"type `q35`.",
 	Added:           Transition{Live: true, Why: "The watchdog is plugged into the running VM."},

@@ -46,8 +46,9 @@ resource "virtfleet_virtual_machine" "firewall" {
       queues    = 4
       # A switch that forwards packets can't use merged ones.
       driver = {
-        rx_queue_size = 1024, tx_queue_size = 1024
-        host_offloads = { gso = false, tso4 = false, tso6 = false }
+        rx_queue_size  = 1024, tx_queue_size = 1024
+        host_offloads  = { gso = false, tso4 = false, tso6 = false }
+        guest_offloads = { tso4 = false, tso6 = false }
       }
     }
     inside = {
@@ -58,11 +59,12 @@ resource "virtfleet_virtual_machine" "firewall" {
 }
 
 # passt is a process on the host that carries the guest's connections. The host requires the package passt, and libvirt 9.0.0
-# with support for it. It forwards port 2022 of the host to the guest's SSH server.
+# with support for it. It forwards port 2022 of the host to the guest's SSH server, and
+# port 5353 to its name server.
 resource "virtfleet_virtual_machine" "builder" {
   name       = "builder"
   profile    = "linux"
   memory     = { size = "2Gi" }
   disks      = { root = { file = "/srv/vms/builder.qcow2" } }
-  interfaces = { out = { user = true, backend = { type = "passt", tcp_ports = ["2022:22"] } } }
+  interfaces = { out = { user = true, backend = { type = "passt", tcp_ports = ["2022:22"], udp_ports = ["5353:53"] } } }
 }

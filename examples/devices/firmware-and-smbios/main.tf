@@ -28,8 +28,11 @@ resource "virtfleet_virtual_machine" "appliance" {
 
   platform = {
     smbios = {
-      mode   = "sysinfo"
-      system = { manufacturer = "ACME", product = "Appliance", serial = "A-1001" }
+      mode       = "sysinfo"
+      system     = { manufacturer = "ACME", product = "Appliance", serial = "A-1001" }
+      bios       = { vendor = "ACME", version = "2.1" }
+      base_board = { manufacturer = "ACME", serial = "B-1001" }
+      chassis    = { asset = "rack 7" }
     }
     fw_cfg       = { "opt/com.example/role" = "gateway" }
     fw_cfg_files = { "opt/com.example/host-release" = "/etc/os-release" }

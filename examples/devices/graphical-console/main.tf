@@ -42,10 +42,19 @@ resource "virtfleet_virtual_machine" "desktop" {
   disks = { system = { file = "/srv/images/desktop.qcow2", transient = true } }
 
   devices = {
-    graphics = { type = "vnc", listen = "address", address = "127.0.0.1", port = "auto" }
-    video    = { model = "virtio", heads = 2 }
-    sound    = { model = "ich9" }
-    inputs   = { tablet = { type = "tablet" } }
+    # A client in a web browser connects to the port of websocket. None may disconnect the others.
+    graphics = {
+      type         = "vnc"
+      listen       = "address"
+      address      = "127.0.0.1"
+      port         = "auto"
+      websocket    = "auto"
+      keymap       = "de"
+      share_policy = "force-shared"
+    }
+    video  = { model = "virtio", heads = 2 }
+    sound  = { model = "ich9" }
+    inputs = { tablet = { type = "tablet" } }
 
     second_graphics = { type = "spice", listen = "socket" }
     audio           = { type = "spice" }

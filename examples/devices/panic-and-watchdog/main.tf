@@ -24,5 +24,6 @@ resource "virtfleet_virtual_machine" "server" {
     watchdog = { action = "reset" }
   }
 
-  platform = { events = { on_crash = "coredump-restart" } }
+  # With vmcoreinfo, the tools that read the file find their way in the memory of any kernel.
+  platform = { events = { on_crash = "coredump-restart" }, features = { vmcoreinfo = true } }
 }

@@ -25,6 +25,8 @@ resource "virtfleet_virtual_machine" "builder" {
       share = { target = "share", source = "/srv/share", cache = "none", queue_size = 1024, xattr = true }
       # "mount -t 9p -o trans=virtio tools /opt/tools" mounts it. It needs no other program, and is slower.
       tools = { target = "tools", source = "/srv/tools", driver = "9p", read_only = true }
+      # Owners that the guest gives to files are kept apart from those that the host sees.
+      cache = { target = "cache", source = "/srv/cache", driver = "9p", access_mode = "mapped" }
     }
   }
 }

@@ -190,7 +190,8 @@ func (f *blockerList) checkOffline(vm VM) {
 	case vm.Session && facts.TPM == "emulator":
 		f.block(TPMNotMigratable, "", "where its user's libvirt keeps the state of its TPM is not known", remedy)
 	case facts.TPM == "external":
-		f.block(TPMNotMigratable, "", "the state of its TPM is kept by a program of its host", remedy)
+		f.block(TPMNotMigratable, "", "the state of its TPM is kept by a program of its host",
+			`Leave the VM there, or first give it another TPM: devices.tpm.backend = "emulator".`)
 	case facts.TPMSpecial != "":
 		f.block(TPMNotMigratable, "", "the state of its TPM is not kept as usual: "+facts.TPMSpecial, remedy)
 	}

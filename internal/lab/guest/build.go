@@ -43,9 +43,11 @@ var loadOrder = map[string][]string{
 	"acpi":  {"evdev", "button"},
 	"panic": {"pvpanic_mmio"},
 	"seed":  {"isofs"},
-	// Left to tests: a network device that is unknown outside the guest, and what shows QEMU's fw_cfg and its RNG.
-	"dummy":  {"dummy"},
-	"probes": {"qemu_fw_cfg", "virtio_rng"},
+	// Left to tests: a network device that is unknown outside the guest, what shows QEMU's fw_cfg and its RNG, and what
+	// mounts a directory of the host.
+	"dummy":    {"dummy"},
+	"probes":   {"qemu_fw_cfg", "virtio_rng"},
+	"virtiofs": {"virtiofs"},
 }
 
 // applets are the commands of busybox that the guest uses.
@@ -168,7 +170,7 @@ func addModules(a *archive, dir string) error {
 	}
 	// A module belongs to one group: the first to load comes first.
 	done := map[string]bool{}
-	for _, group := range []string{"first", "then", "acpi", "panic", "seed", "dummy", "probes"} {
+	for _, group := range []string{"first", "then", "acpi", "panic", "seed", "dummy", "probes", "virtiofs"} {
 		var order []string
 		for _, name := range loadOrder[group] {
 			file, ok := dependencies.find(name)

@@ -88,6 +88,8 @@ resource "virtfleet_virtual_machine" "this" {
   cpu = {
     cores   = 2
     sockets = 1
+    shares  = 2048
+    quota   = each.value.kind == "serial" ? 50000 : null
     pin     = each.value.kind == "pinned" ? { 0 = "0", 1 = "0" } : null
     numa = each.value.kind == "pinned" ? {
       0 = { cpus = "0", memory = "1Gi", distances = { 1 = 21 } }
@@ -96,6 +98,7 @@ resource "virtfleet_virtual_machine" "this" {
   }
   memory = {
     size     = "2Gi"
+    balloon  = { stats_period = 5, free_page_reporting = true }
     shared   = each.value.kind == "desktop" ? true : null
     numatune = each.value.kind == "pinned" ? { mode = "strict", nodeset = "0" } : null
   }
@@ -108,9 +111,17 @@ resource "virtfleet_virtual_machine" "this" {
       file = "/var/lib/libvirt/images/${each.key}-root.qcow2", format = "qcow2", boot_order = 1, iothread = 1
       io_tune = { total_iops_sec = 5000 }
     }
-    data = { file = "/var/lib/libvirt/images/${each.key}-data.raw", format = "raw", cache = "none" }
+    data = {
+      pool   = each.value.kind == "cloud" ? virtfleet_storage_pool.media.name : null
+      size   = each.value.kind == "cloud" ? "1Gi" : null
+      file   = each.value.kind == "cloud" ? null : "/var/lib/libvirt/images/${each.key}-data.raw"
+      format = "raw", cache = "none"
+    }
   }
-  interfaces = { lan = { network = "default" } }
+  interfaces = { for key, i in {
+    lan = { network = "default", bandwidth = { inbound = { average = 12500 }, outbound = { average = 12500 } } }
+    dmz = { bridge = "br-lab", virtual_port = { type = "openvswitch" }, vlan = { tags = [42] }, mtu = 1450 }
+  } : key => i if key == "lan" || each.value.kind == "pinned" }
   devices = {
     graphics = { type = "vnc" }
     inputs   = { tablet = { type = "tablet", bus = "usb" } }
@@ -128,6 +139,7 @@ resource "virtfleet_virtual_machine" "this" {
   }
   platform = {
     clock     = { offset = "utc" }
+    hyperv    = each.value.kind == "uefi" ? { relaxed = true, spinlocks = 8191, vendor_id = "KVM Hv" } : null
     events    = { on_crash = "restart" }
     iothreads = 1
   }

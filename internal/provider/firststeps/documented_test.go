@@ -17,7 +17,7 @@ var elsewhere = map[string]string{
 	"firewall-cmd --permanent --add-port=49152-49215/tcp": firewalld,
 	"firewall-cmd --reload":                               firewalld,
 
-	"mount -t virtiofs <target> /mnt": "virtiofsd needs privileges that the lab's hosts lack",
+	"mount -t virtiofs <target> /mnt": "is for a guest: TestAccGuest_hardware runs it there",
 	"virt-install --osinfo win11":     "the profiles are compared with what it made, in testdata",
 
 	"butane web.bu > web.ign":  "Debian 12 has no package of it",

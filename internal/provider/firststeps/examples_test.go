@@ -58,7 +58,8 @@ func (u *user) examples() []example {
 		{dir: "devices/extra-xml"},
 		{
 			dir: "devices/graphical-console", args: " -var password=secret",
-			before: u.hasDisk("/srv/images/desktop.qcow2"), has: []string{"<transient/>"},
+			before: u.hasDisk("/srv/images/desktop.qcow2"),
+			has:    []string{"<transient/>", "keymap='de'", "sharePolicy='force-shared'"},
 		},
 		{dir: "devices/panic-and-watchdog"},
 		{dir: "devices/serial-console-log"},

@@ -32,7 +32,8 @@ func (u *user) ofHardware() []example {
 				halted("tenant") + halted("router"),
 			has: []string{
 				"<total_bytes_sec_max_length>30<", "<partition>/machine/prod<", "adjustment='3600'", "iothread='1'", "dies='2'",
-				"<quota>50000<", "filter='clean-traffic'", "nativeMode='untagged'", "type='openvswitch'",
+				"<quota>50000<", "<emulator_quota>20000<", "rotation_rate='7200'", "<size_iops_sec>65536<",
+				"filter='clean-traffic'", "nativeMode='untagged'", "type='openvswitch'",
 				"<source dev='eth1' mode='bridge'/>",
 			},
 		},
@@ -48,7 +49,8 @@ func (u *user) ofHardware() []example {
 				halted("builder", small, "interfaces = { out = { user = true } }"),
 			has: []string{
 				"<source dev='/dev/vhost-vdpa-0'/>", "packed='on'", "path='/run/openvswitch/firewall-inside.sock' mode='server'",
-				"rx_queue_size='1024'", "<host gso='off' tso4='off' tso6='off'/>", "<interface type='user'>",
+				"rx_queue_size='1024'", "<host gso='off' tso4='off' tso6='off'/>",
+				"<guest tso4='off' tso6='off'/>", "<interface type='user'>",
 			},
 		},
 		// The lab's hosts have no such card. Any PCI device that they list can be given to a VM that isn't started.

@@ -40,10 +40,14 @@ echo "random: $(dd if=/dev/hwrng bs=16 count=1 2>/dev/null | busybox wc -c)"
 echo written | dd of="$scratch" bs=4096 conv=sync,fsync 2>/dev/null
 echo 3 >/proc/sys/vm/drop_caches
 echo "scratch: $(dd if="$scratch" bs=8 count=1 2>/dev/null)"
+while read -r module; do insmod "/modules/$module"; done </modules/virtiofs
+mount -t virtiofs share /mnt
+show "of the host" /mnt/host
+echo from the guest >/mnt/guest
 `
 
 // TestAccGuest_hardware: a guest sees its hardware as it is declared. What it writes to a transient disk is gone when
-// it is off.
+// it is off, and what it writes to a directory of its host stays there.
 func TestAccGuest_hardware(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -54,6 +58,10 @@ func TestAccGuest_hardware(t *testing.T) {
 	scratch := image("scratch")
 	content := func() string { return l.Run(t, host, "sha256sum", scratch) }
 	before := content()
+	share := "/srv/" + name
+	l.Run(t, host, "mkdir", share)
+	t.Cleanup(func() { l.Run(t, host, "rm", "-r", share) })
+	l.Run(t, host, "sh", "-c", "echo from the host >"+share+"/host")
 	tf := acctest.NewCLI(t)
 	config := guest(l, name).with(talking).with(hcl{
 		"host": quote(host),
@@ -64,7 +72,7 @@ func TestAccGuest_hardware(t *testing.T) {
       1 = { cpus = "1", memory = "96Mi", distances = { 0 = 31 } }
     }
   }`,
-		"memory": `{ size = "192Mi" }`,
+		"memory": `{ size = "192Mi", source = "memfd", shared = true }`,
 		"platform": `{
     smbios = {
       mode    = "sysinfo", bios = { vendor = "ACME BIOS" }, system = { manufacturer = "ACME", serial = "A & 1" }
@@ -73,7 +81,10 @@ func TestAccGuest_hardware(t *testing.T) {
     fw_cfg       = { "opt/com.example/name" = "one = two" }
     fw_cfg_files = { "opt/com.example/os" = "/etc/hostname" }
   }`,
-		"devices": `{ rng = { model = "virtio" } }`,
+		"devices": fmt.Sprintf(`{
+    rng         = { model = "virtio" }
+    filesystems = { share = { target = "share", source = %q } }
+  }`, share),
 		"disks": fmt.Sprintf(`{
     big     = { file = %q, serial = "S-big", logical_block_size = 4096, physical_block_size = 4096, queues = 2 }
     scratch = { file = %q, serial = "S-scratch", physical_block_size = 4096, queues = 1, transient = true }
@@ -100,7 +111,7 @@ func TestAccGuest_hardware(t *testing.T) {
 		"S-big": "4096", "S-big physical": "4096", "S-big queues": "2",
 		"S-scratch": "512", "S-scratch physical": "4096", "S-scratch queues": "1",
 		"sda wwid": "naa.5000c50015ea71ad", "sda vendor": "ACME", "sda model": "Disk 1", "sda rotational": "0",
-		"rng": "virtio_rng.0", "random": "16", "scratch": "written",
+		"rng": "virtio_rng.0", "random": "16", "scratch": "written", "of the host": "from the host",
 	} {
 		if seen[fact] != want {
 			t.Errorf("the guest sees %s %q, want %q", fact, seen[fact], want)
@@ -115,6 +126,9 @@ func TestAccGuest_hardware(t *testing.T) {
 	tf.Config(t, acctest.OneHost(l)+config.with(hcl{"run_strategy": quote("Halted")}).String())
 	tf.Run(t, "apply")
 	awaitState(t, l, host, name, "shut off (shutdown)")
+	if is := l.Run(t, host, "cat", share+"/guest"); is != "from the guest\n" {
+		t.Errorf("in the directory, the host reads %q", is)
+	}
 	if now := content(); now != before {
 		t.Errorf("the file of the transient disk was %s and is %s", before, now)
 	}

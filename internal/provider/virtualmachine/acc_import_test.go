@@ -183,6 +183,16 @@ var handmade = map[string]struct {
 			l.Virsh(t, "kvm1", "snapshot-create-as", name, "outside", "--disk-only", "--no-metadata")
 		},
 	},
+	// Firmware that is named file by file, with variables in the form that libvirt has since 8.5.
+	"variables": {strategy: "Manual", xml: `<domain type="qemu"><name>%[1]s</name><memory unit="MiB">128</memory>
+  <os><type arch="x86_64" machine="q35">hvm</type>
+    <loader readonly="yes" type="pflash">/usr/share/OVMF/OVMF_CODE_4M.fd</loader>
+    <nvram template="/usr/share/OVMF/OVMF_VARS_4M.fd" type="file">
+      <source file="/var/lib/libvirt/qemu/nvram/%[1]s-own.fd"/></nvram></os>
+  <features><acpi/></features></domain>`, after: func(t *testing.T, l *lab.Lab, name string) {
+		t.Helper()
+		l.Virsh(t, "kvm1", "suspend", name)
+	}},
 	// A directory of the host that virtiofsd serves from shared memory, and the interface of a team that stays with the
 	// VM when it moves, while the other one, a device of a host, has been unplugged.
 	"shares": {strategy: "Manual", xml: `<domain type="qemu"><name>%s</name><memory unit="MiB">64</memory>

@@ -294,6 +294,7 @@ func TestAccInterface_running(t *testing.T) {
 	c.trunks(t, map[string]string{
 		defaultMAC: "41 [41, 44] native-untagged", nativeMAC: "52 [51, 52] native-tagged",
 	})
+	c.importsSwitched(t)
 
 	// What a running guest's ports can be told is changed while its clock runs; its MTU and its queues aren't.
 	before := c.uptime(t)

@@ -39,8 +39,10 @@ func liveVM(l *lab.Lab, name, data, medium string, version int) hcl {
 		"devices": fmt.Sprintf(`{
     graphics   = { type = "vnc" }
     virtio_mem = { a = { size = "128Mi", requested = %q } }
+    serials    = { main = { type = "pty" }%s }
     %s
-  }`, of("32Mi", "64Mi"), of(`rng = { model = "none" }, inputs = {}, channels = {}, consoles = {}, redirdevs = {}`,
+  }`, of("32Mi", "64Mi"), of("", `, pci = { type = "null", target_type = "pci-serial" }
+      usb = { type = "null", target_type = "usb-serial" }`), of(`rng = { model = "none" }, inputs = {}, channels = {}, consoles = {}, redirdevs = {}`,
 			fmt.Sprintf(`rng = { rate_bytes = 2048 }
     watchdog  = { action = "pause" }
     inputs    = { mouse = { type = "mouse" } }
@@ -58,7 +60,7 @@ var liveParts = []string{
 	"<stats period='6'/>", "<requested unit='KiB'>65536<",
 	"<on_crash>preserve<", "<read_iops_sec>2000<", "<link state='down'/>", "ua-net-more", "<rate bytes='2048'",
 	"<watchdog model='i6300esb' action='pause'", "<input type='mouse' bus='usb'", "name='org.z'", "ua-console-a",
-	"ua-redirdev-usb", "<vcpu placement='static'>2</vcpu>",
+	"ua-redirdev-usb", "ua-serial-pci", "ua-serial-usb", "<vcpu placement='static'>2</vcpu>",
 }
 
 // TestAccFamilies_clock: a running guest is changed in everything that can change while it runs, what a user does to it
@@ -93,6 +95,9 @@ func TestAccFamilies_clock(t *testing.T) {
 	first, second := liveVM(l, name, data, medium, 0), liveVM(l, name, data, medium, 1)
 	apply(first)
 	apply(second, liveParts...)
+	// The driver of a port that isn't there says so: 0.
+	kind := func() string { return guestFile(t, l, host, name, "/sys/class/tty/ttyS1/type") }
+	lab.Await(t, "the guest to have another serial port", func() bool { return kind() != "0\n" })
 
 	// A host gives a guest its devices only with an IOMMU, and vsock only with the kernel's module.
 	with := func(devices string) hcl {
@@ -150,6 +155,8 @@ func TestAccFamilies_clock(t *testing.T) {
 		{"devices.channels.z", "detach-device-alias NAME ua-channel-z --live"},
 		{"devices.consoles.a", "detach-device-alias NAME ua-console-a --live"},
 		{"devices.redirdevs.usb", "detach-device-alias NAME ua-redirdev-usb --live"},
+		{"devices.serials.pci", "detach-device-alias NAME ua-serial-pci --live"},
+		{"devices.serials.usb", "detach-device-alias NAME ua-serial-usb --live"},
 		{"devices.rng", "detach-device-alias NAME rng0 --live"},
 		{"devices.watchdog", "detach-device-alias NAME watchdog0 --live"},
 	} {
@@ -158,7 +165,8 @@ func TestAccFamilies_clock(t *testing.T) {
 	}
 	lab.Await(t, "the guest to release the devices", func() bool {
 		xml := l.Virsh(t, host, "dumpxml", name)
-		return !strings.Contains(xml, "<rng") && !strings.Contains(xml, "<watchdog")
+		return !strings.Contains(xml, "<rng") && !strings.Contains(xml, "<watchdog") &&
+			!strings.Contains(xml, "ua-serial-pci") && !strings.Contains(xml, "ua-serial-usb")
 	})
 	expectDiffers(t, tf.Plan(t)[address], edits)
 	apply(second, liveParts...)
@@ -169,7 +177,8 @@ func TestAccFamilies_clock(t *testing.T) {
 		"disks":   `{ cd = { device = "cdrom" } }`, "interfaces": `{}`,
 	}))
 	if err := lacks(t, l, host, name, "iothread='2'", "<title", "<description", `value="1"`, "<iotune", medium,
-		"<interface ", "<rng", "<watchdog", "type='mouse' bus='usb'", "org.z", "ua-console", "ua-redirdev")(nil); err != nil {
+		"<interface ", "<rng", "<watchdog", "type='mouse' bus='usb'", "org.z", "ua-console", "ua-redirdev", "ua-serial-pci",
+		"ua-serial-usb")(nil); err != nil {
 		t.Error(err)
 	}
 	destroyAndCheck(t, l, tf, name)

@@ -28,12 +28,14 @@ func nvdimmFile(t *testing.T, l *lab.Lab, name string, hosts ...string) string {
 	return file
 }
 
-// TestAccNVDIMM_runs: a running VM has an NVDIMM in addition to its memory. It is imported, its memory changes while
-// it runs, what was changed by hand is put right, and what needs a restart or doesn't fit is refused.
+// TestAccNVDIMM_runs: a running VM has an NVDIMM in addition to its memory, and is given another. It is imported, its
+// memory changes while it runs, what was changed by hand is put right, and what needs a restart or doesn't fit is
+// refused.
 func TestAccNVDIMM_runs(t *testing.T) {
 	t.Parallel()
 	s := newTale(t)
 	file := nvdimmFile(t, s.l, s.name, "kvm1", "kvm2")
+	more := fmt.Sprintf(`, more = { path = %q, size = "128Mi" }`, nvdimmFile(t, s.l, s.name+"-more", "kvm1"))
 	nvdimms := func(rows string) hcl { return hcl{"devices": "{ nvdimms = { " + rows + " } }"} }
 	log := fmt.Sprintf(`log = { path = %q, size = "128Mi", label_size = "128Ki" }`, file)
 	s.config = guest(s.l, s.name).with(talking).with(hcl{
@@ -49,16 +51,22 @@ func TestAccNVDIMM_runs(t *testing.T) {
 	s.apply(hcl{"memory": `{ size = "192Mi", max_size = "1Gi" }`}, plancheck.ResourceActionUpdate,
 		[]string{"<currentMemory unit='KiB'>196608<", "<memory unit='KiB'>327680<"}, nil)
 	s.drift([]string{"<currentMemory unit='KiB'>196608<"}, "setmem", s.name, "160M", "--live", "--config")
-	s.refuse(nvdimms(""), "Change needs a restart", "devices.nvdimms.log: The guest finds its NVDIMMs when it starts")
+	s.refuse(nvdimms(""), "Change needs a restart", "devices.nvdimms.log: QEMU can't unplug one")
 	s.refuse(nvdimms(strings.Replace(log, `"128Ki"`, `"256Ki"`, 1)), "Change needs a restart",
 		"devices.nvdimms.log.label_size: The guest finds its NVDIMMs")
-	s.refuse(nvdimms(`more = { path = "/n", size = "128Mi" }, `+log), "Change needs a restart", "devices.nvdimms.more")
 	large := nvdimms(strings.Replace(log, "128Mi", "1Gi", 1))
 	s.refuse(large.with(hcl{"update_policy": quote("Restart")}), "memory.max_size",
 		"The VM has 1024 MiB, and with the whole size of its memory devices 1216 MiB")
 	s.refuse(nvdimms(log).with(hcl{"platform": "{ features = { acpi = false } }"}), "platform.features.acpi",
 		"A VM with devices.nvdimms needs it")
-	s.apply(nil, plancheck.ResourceActionNoop, []string{"<alias name='ua-nvdimm-log'/>"}, nil)
+	tooMuch := strings.Replace(more, "128Mi", "1Gi", 1)
+	s.refuse(nvdimms(log+tooMuch).with(hcl{"memory": `{ size = "192Mi" }`}), "Change needs a restart",
+		"devices.nvdimms.more: One can be plugged only into a VM that started with one, and with room in memory.max_size")
+	s.apply(nvdimms(log+more), plancheck.ResourceActionUpdate, []string{
+		"<alias name='ua-nvdimm-log'/>", "<alias name='ua-nvdimm-more'/>", "<memory unit='KiB'>458752<",
+	}, nil, know("memory.size", exactly("192Mi")))
+	s.apply(hcl{"memory": `{ size = "160Mi", max_size = "1Gi" }`}, plancheck.ResourceActionUpdate,
+		[]string{"<alias name='ua-nvdimm-more'/>", "<currentMemory unit='KiB'>163840<"}, nil)
 	s.runSteps()
 }
 
@@ -100,5 +108,8 @@ func TestAccNVDIMM_moves(t *testing.T) {
 	if err := lacks(t, l, "kvm2", name, "<memory model")(nil); err != nil {
 		t.Error(err)
 	}
+	tf.Config(t, acctest.Config(l)+config.with(nvdimm).with(hcl{"update_policy": ""}).String())
+	expect(t, tf.Fail(t, "plan"), "devices.nvdimms.log: One can be plugged only into a VM that started with one")
+	tf.Config(t, acctest.Config(l)+config.String())
 	destroyAndCheck(t, l, tf, name)
 }

@@ -1,6 +1,7 @@
 package virtualmachine_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -52,4 +53,47 @@ func TestAccTPM_ofTheHost(t *testing.T) {
 				lacks(t, l, host, name, "/dev/tpm7"))),
 		step(`{ model = "none" }`, plancheck.ResourceActionUpdate, lacks(t, l, host, name, "<tpm")),
 	)
+}
+
+// TestAccTPM_external: a running VM talks to the TPM of a program that serves a socket on its host. A move would leave
+// that TPM behind, and without the program the VM can't start.
+func TestAccTPM_external(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	const host = "kvm1"
+	dir := "/var/lib/libvirt/qemu/" + name + "-tpm"
+	socket, log := dir+"/socket", dir+"/log"
+	l.Run(t, host, "mkdir", dir)
+	t.Cleanup(func() { l.Run(t, host, "rm", "-r", dir) })
+	// It ends when QEMU lets go of it.
+	l.Run(t, host, "swtpm", "socket", "--tpm2", "--daemon", "--terminate", "--tpmstate", "dir="+dir, "--ctrl",
+		"type=unixio,path="+socket, "--log", "level=20,file="+log)
+	tf := acctest.NewCLI(t)
+	config := tinyVM(name).with(hcl{
+		"host": quote(host), "devices": `{ tpm = { backend = "external", path = ` + quote(socket) + ` } }`,
+	})
+	tf.Config(t, acctest.Config(l)+config.String())
+	tf.Run(t, "apply")
+	if err := look(t, l, host, name, "<backend type='external'>", "path='"+socket+"'")(nil); err != nil {
+		t.Error(err)
+	}
+	lab.Await(t, "the VM's firmware to use the TPM", func() bool {
+		said, err := os.ReadFile(l.Host(host).Path(log))
+		return err == nil && strings.Contains(string(said), "SWTPM_IO_Read")
+	})
+	noChanges(t, tf)
+	tf.Config(t, acctest.Config(l)+config.with(hcl{"host": quote("kvm2")}).String())
+	expect(t, tf.Fail(t, "plan"), "it has a device of its host: TPM in a program of its host")
+	halted := config.with(hcl{"run_strategy": quote("Halted")})
+	tf.Config(t, acctest.Config(l)+halted.String())
+	tf.Run(t, "apply")
+	tf.Config(t, acctest.Config(l)+halted.with(hcl{"host": quote("kvm2")}).String())
+	expect(t, tf.Fail(t, "plan"), "the state of its TPM is kept by a program of its host", "Leave the VM there")
+	tf.Config(t, acctest.Config(l)+config.String())
+	expect(t, tf.Fail(t, "apply"), socket)
+	tf.Config(t, acctest.Config(l)+halted.String())
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
 }
