@@ -22,8 +22,8 @@ provider "virtfleet" {
     }
   }
 
-  # Leave this block out to use the SSH agent, ~/.ssh/config, the default keys and ~/.ssh/known_hosts. As no key is
-  # set here, the default keys are used, also for the jump host.
+  # What isn't set here comes from the SSH agent, ~/.ssh/config, the default keys and ~/.ssh/known_hosts, for the jump
+  # host too. You can leave the whole block out.
   ssh = {
     jump_hosts = ["ops@bastion.example.net"]
 

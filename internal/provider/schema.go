@@ -61,9 +61,9 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			},
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
-				MarkdownDescription: "[Eviction strategy](guides/eviction-strategies.md) of VMs without another one. One " +
-					"of " + value.OneOf(evacuation.Strategies) + ". **Only `None` shuts VMs down**: with the others, " +
-					"one that can't migrate live blocks the drain. Default: `" +
+				MarkdownDescription: "[Eviction strategy](guides/eviction-strategies.md) of VMs without another. One " +
+					"of " + value.OneOf(evacuation.Strategies) + ". **Only `None` shuts VMs down**. With `LiveMigrate` or " +
+					"`LiveMigrateIfPossible`, one that can't migrate live blocks drains. Default: `" +
 					evacuation.LiveMigrateIfPossible + "`.",
 				Validators: []validator.String{value.Among(evacuation.Strategies...)},
 			},

@@ -44,8 +44,9 @@ type model struct {
 func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Shows how a host would be drained: what happens to each VM, where it goes, and what " +
-			"blocks it. Nothing is changed. Targets are chosen for all VMs together, so that they fit into the hosts' " +
-			"memory and no required `placement.anti_affinity` is violated. While the host is under maintenance, " +
+			"blocks it. Nothing is changed. Targets are chosen for all VMs together, so that they fit into the memory, " +
+			"storage, devices and guaranteed bandwidth of the other hosts, and no required `placement.anti_affinity` is " +
+			"violated. While the host is under maintenance, " +
 			"`steps` are the steps of that maintenance, so the next plan of the `virtfleet_host_maintenance` that " +
 			"uses them is empty. After a drain that failed or was stopped, `steps` are the finished steps, and new " +
 			"steps for the rest.",

@@ -28,9 +28,9 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 		MarkdownDescription: "Puts a host under maintenance: closes it to VMs (cordon) and drains it. While it is closed, " +
 			"no Terraform run creates, moves or starts VMs there. The drain moves, shuts down or saves each running VM, by " +
 			"its [eviction strategy](../guides/eviction-strategies.md). When the apply succeeds, no VM runs on the host.\n\n" +
-			"A VM whose own `host` is this host stays, and the apply fails: change its `host` first. **VMs that were shut " +
-			"down or saved stay off during the maintenance, even with `run_strategy = \"Always\"`.** Destroying the resource " +
-			"opens the host again; `restore` brings the VMs back.\n\n" +
+			"A VM that should be moved stays if its own `host` is this host, and the apply fails: change its `host` first. " +
+			"**VMs that were shut down or saved stay off during the maintenance, even with `run_strategy = \"Always\"`.** " +
+			"Destroying the resource opens the host again; `restore` brings the VMs back.\n\n" +
 			"[Draining a host](../guides/draining-a-host.md) shows a maintenance step by step. If a drain fails, is " +
 			"cancelled or is killed, see [When a drain stops](../guides/when-a-drain-stops.md).",
 		Attributes: map[string]schema.Attribute{

@@ -53,15 +53,14 @@ type encryptionModel struct {
 }
 
 const volumeDescription = "Manages a storage volume that outlives VMs. **Destroying or replacing the resource " +
-	"deletes the volume with its data.**\n\n**Changes:** A larger `size` grows the volume, even while a VM runs; a " +
-	"smaller one fails the plan. So do another `host` and other `permissions` than the file has. Others, except of " +
-	"`timeouts` and `encryption.secret`, **replace it without its data**. The plan lists what uses " +
-	"it, except with " +
-	"`-replace`. A volume that a VM's definition uses or that another volume is based on is never deleted: the apply " +
-	"fails.\n\n**Import:** After an import, the first value of `image`, `clone`, `copy_of`, " +
+	"deletes the volume with its data.**\n\n**Changes:** A larger `size` grows the volume, even while a VM runs. The " +
+	"plan fails for a smaller `size`, another `host`, and `permissions` that the file doesn't have. `timeouts` and " +
+	"`encryption.secret` leave the volume as it is. Any other change **replaces it without its data**. The plan lists " +
+	"what uses it, except with `-replace`. A volume that a VM's definition uses or that another volume is based on is " +
+	"never deleted: the apply fails.\n\n**After an import,** the first value of `image`, `clone`, `copy_of`, " +
 	"`preallocation`, `permissions` or `encryption` describes the volume: nothing is created. If it isn't so, the " +
-	"plan fails.\n\nThe provider finds the volume by pool and name, on its last host first, then on the " +
-	"others: see [A volume that isn't found](../guides/existing-disks.md#a-volume-that-isnt-found). If its " +
+	"plan fails.\n\nThe provider finds the volume by pool and name, on its last host first: " +
+	"see [A volume that isn't found](../guides/existing-disks.md#a-volume-that-isnt-found). If its " +
 	"host doesn't answer or its pool isn't active, the volume stays in the state."
 
 // Schema describes the resource.
