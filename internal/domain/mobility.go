@@ -219,6 +219,9 @@ func (m *Mobility) readOpenedDevices(d *Definition) {
 		}
 	}
 	m.Devices = append(m.Devices, d.openedBySerials()...)
+	if m.Values.HasVsock() {
+		m.Devices = append(m.Devices, MobilePath{Vsock, "device", VhostVsock})
+	}
 }
 
 // readVariables finds where the firmware keeps its variables.

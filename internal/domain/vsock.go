@@ -17,10 +17,13 @@ const (
 	Vsock = "devices.vsock"
 	// VhostVsock is the host's device that libvirt opens for a VM with a vsock device. The kernel's module makes it.
 	VhostVsock = "/dev/vhost-vsock"
+	// VsockRemedy is the remedy for a host whose kernel has no sockets between guests and host.
+	VsockRemedy = "Load the kernel's module on the host, with \"modprobe vhost_vsock\", and name it in " +
+		"/etc/modules-load.d. Or choose a host that has it, or remove vsock."
 )
 
 // HasVsock reports whether a VM with these values has a vsock device.
-func (f Values) HasVsock() bool { return vsockGroup.Has(f) }
+func (f Values) HasVsock() bool { return groupAt(Vsock).Has(f) }
 
 // VsockCID returns the address of a running VM's vsock device, "" if it has none.
 func (d *Definition) VsockCID() string { return textAt(vsockGroup.element(d), "cid@address") }

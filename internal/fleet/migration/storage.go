@@ -204,10 +204,15 @@ func (t preflight) checkBootFiles(ctx context.Context, f *blockerList) {
 // them is taken to have them.
 func (t preflight) checkPaths(f *blockerList) {
 	lacks := func(attribute, what, path string) {
-		if has, known := t.vm.TargetFiles[path]; known && !has {
-			f.block(HostResourcesNotAvailable, attribute, fmt.Sprintf("host %q has no %s %q", t.target.Name(), what, path),
-				fmt.Sprintf("Create it on host %q, choose another host, or remove it from %s.", t.target.Name(), attribute))
+		if has, known := t.vm.TargetFiles[path]; !known || has {
+			return
 		}
+		remedy := fmt.Sprintf("Create it on host %q, choose another host, or remove it from %s.", t.target.Name(), attribute)
+		if path == domain.VhostVsock {
+			remedy = domain.VsockRemedy
+		}
+		f.block(HostResourcesNotAvailable, attribute,
+			fmt.Sprintf("host %q has no %s %q", t.target.Name(), what, path), remedy)
 	}
 	for _, fs := range t.vm.Mobility.Filesystems {
 		lacks(fs.Attribute, "directory", fs.Source)

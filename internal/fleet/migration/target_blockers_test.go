@@ -174,6 +174,41 @@ func TestCheckBootFiles(t *testing.T) {
 	}
 }
 
+// TestCheckPaths_vsock: the host's device for vsock is needed by VMs that have one, and only then asked for. Whether
+// the VM runs or is off, its lack is a blocker with the remedy that the plan of a new VM names.
+func TestCheckPaths_vsock(t *testing.T) {
+	t.Parallel()
+	read := func(devices string) domain.Mobility {
+		d, err := domain.Parse("<domain type='kvm'><name>vm</name><devices>" + devices + "</devices></domain>")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Mobility()
+	}
+	if opened := (VM{Mobility: read("")}).OpenedFiles(); len(opened) > 0 {
+		t.Errorf("without vsock the hosts are asked for %q", opened)
+	}
+	for _, state := range []libvirt.DomainState{libvirt.Running, libvirt.Shutoff} {
+		vm := VM{State: state, Mobility: read("<vsock model='virtio'><cid auto='yes'/></vsock>")}
+		if opened := vm.OpenedFiles(); !slices.Equal(opened, []string{domain.VhostVsock}) {
+			t.Fatalf("QEMU needs %q", opened)
+		}
+		for name, there := range map[string]map[string]bool{
+			"has it": {domain.VhostVsock: true}, "lacks it": {domain.VhostVsock: false}, "is silent": nil,
+		} {
+			vm.TargetFiles = there
+			var found blockerList
+			preflight{vm: vm, source: &libvirt.Host{}, target: &libvirt.Host{}}.checkPaths(&found)
+			if lacks := name == "lacks it"; len(found) > 0 != lacks {
+				t.Errorf("%s, %s: %+v", state, name, found)
+			} else if lacks && (found[0].Reason != HostResourcesNotAvailable || found[0].Status != status.False ||
+				found[0].Attribute != domain.Vsock || found[0].Remedy != domain.VsockRemedy) {
+				t.Errorf("%s: %+v", state, found[0])
+			}
+		}
+	}
+}
+
 // A directory that a VM shares, a device that QEMU opens, and a block device that the VM has limits for are needed
 // where it is moved while it is off, too. A host that can't be asked for them isn't refused.
 func TestCheckPaths(t *testing.T) {

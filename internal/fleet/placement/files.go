@@ -66,10 +66,6 @@ const remedyOfFiles = "Correct the path, or put the file there first. If another
 // remedyOfPaths is the remedy for a directory or device that is missing on a host.
 const remedyOfPaths = "Correct the path, create the %s on the host first, or choose a host that has it."
 
-// remedyOfVsock is the remedy for a host whose kernel has no sockets between guests and host.
-const remedyOfVsock = "Load the kernel's module on the host, with \"modprobe vhost_vsock\", and name it in " +
-	"/etc/modules-load.d. Or choose a host that has it, or remove vsock."
-
 // neededFile is how users know a file that a VM needs.
 type neededFile struct {
 	// attribute is the attribute that names the file, setting what the configuration says there, noun what the file is.
@@ -101,7 +97,7 @@ func describeFile(key, file string) neededFile {
 func (f neededFile) remedy() string {
 	switch {
 	case f.attribute == domain.Vsock:
-		return remedyOfVsock
+		return domain.VsockRemedy
 	case f.noun == "file":
 		return remedyOfFiles
 	}

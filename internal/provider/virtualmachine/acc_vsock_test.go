@@ -1,6 +1,7 @@
 package virtualmachine_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -80,4 +81,55 @@ func TestAccVsock_hostLacksIt(t *testing.T) {
 	if left := l.Virsh(t, own.Name, "list", "--all", "--name"); strings.Contains(left, name) {
 		t.Errorf("the host still has %s", left)
 	}
+}
+
+// TestAccVsock_targetLacksIt: a VM with a vsock device doesn't move to a host without the kernel's device, because it
+// can't start there. The plan of the move, the candidates and the plan of a drain say so before anything is done, with
+// the words and the remedy of the plan that refuses a new VM there. The VM stays as it is on its host, and moves once
+// the target has the device.
+func TestAccVsock_targetLacksIt(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	one, two := l.StartHost(t), l.StartHost(t)
+	ownDevices(t, l, one, ": >"+domain.VhostVsock)
+	ownDevices(t, l, two, "rm -f "+domain.VhostVsock)
+	tf, name := acctest.NewCLI(t), lab.Name(t)
+	block := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: one}, {Of: two}}}.String()
+	vm := idleVM(l, name).with(hcl{
+		"run_strategy": quote("Halted"), "host": quote(one.Name), "devices": `{ vsock = { cid = 77 } }`,
+	})
+	there := hcl{"host": quote(two.Name)}
+
+	tf.Config(t, block+vm.String())
+	if out := tf.Run(t, "apply"); strings.Contains(out, "Warning: File not found on the host") {
+		t.Errorf("the host has the device:\n%s", out)
+	}
+	noChanges(t, tf)
+
+	tf.Config(t, block+vm.with(there).String())
+	expect(t, tf.Fail(t, "plan"), "Virtual machine can't be moved: HostResourcesNotAvailable", "devices.vsock",
+		`host "`+two.Name+`" has no device "/dev/vhost-vsock"`, `"modprobe vhost_vsock"`, "or remove vsock")
+	blockersEverywhere(t, tf, block, vm, one.Name, two.Name,
+		fmt.Sprintf(`HostResourcesNotAvailable: host %q has no device "/dev/vhost-vsock"`, two.Name))
+	if err := contains(l.Virsh(t, one.Name, "dumpxml", name), `<cid auto='no' address='77'`); err != nil {
+		t.Error(err)
+	}
+
+	l.Run(t, two.Name, "touch", domain.VhostVsock)
+	tf.Config(t, block+vm.with(there).String())
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if err := contains(l.Virsh(t, two.Name, "dumpxml", name), `<cid auto='no' address='77'`); err != nil {
+		t.Error(err)
+	}
+	destroyAndCheck(t, l, tf, name)
+}
+
+// ownDevices gives a host of the test's own a /dev of its own, in which the command then changes files. A plain file
+// does for a device that no QEMU opens.
+func ownDevices(t *testing.T, l *lab.Lab, on *lab.Host, command string) {
+	t.Helper()
+	const mount = `mount -t tmpfs none /mnt && mkdir /mnt/upper /mnt/work &&
+mount -t overlay none -o lowerdir=/dev,upperdir=/mnt/upper,workdir=/mnt/work /dev && `
+	l.Run(t, on.Name, "sh", "-c", mount+command)
 }
