@@ -19,8 +19,8 @@ const (
 	busPCI    bus = "pci"
 	// busConventional is for devices on PCI that can't use PCI Express.
 	busConventional bus = "conventional-pci"
-	// busNone is for devices that need no place: they are part of the machine, on its root bus, which has room, on a bus
-	// that gets another controller when it is full, or on the host only.
+	// busNone is for devices that need no port: a part of the board, a device on the root bus, which has room, one on a
+	// bus that gets another controller when it is full, or one that only the host has.
 	busNone bus = "none"
 )
 

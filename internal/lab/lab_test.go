@@ -217,8 +217,8 @@ func TestDelayProxy_delaysWithoutLimitingBandwidth(t *testing.T) {
 	}
 }
 
-// TestProxy_RoundTrips: the greeting, for which nobody asks, is no round trip. What the server says once it knows the
-// client is one, however many pieces it is asked in.
+// TestProxy_RoundTrips: the greeting, which the server sends unasked, is no round trip. What the server says once it
+// knows the client is one, however many pieces it is asked in.
 func TestProxy_RoundTrips(t *testing.T) {
 	t.Parallel()
 	l := Open(t)
