@@ -46,7 +46,7 @@ func TestBlocks_allSayTheirBus(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, b := range blocks {
-		name := ""
+		var name string
 		switch {
 		case b.group != nil && b.group.Device != "":
 			if name = b.group.Path; !slices.Contains(known, b.group.Bus) {

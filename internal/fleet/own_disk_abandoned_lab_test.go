@@ -180,7 +180,7 @@ func TestLab_abandonedOwnDisks(t *testing.T) {
 	dropPool(t, a.l, a.home, a.pool)
 
 	for range 2 {
-		a.applies("the pool is undefined", file, "no such storage pool", "The next apply tries again")
+		a.applies("the pool is undefined", file, "no such storage pool", "The next run tries again")
 		a.shows("the pool is undefined", left("lost"))
 	}
 

@@ -19,12 +19,14 @@ func TestInventory_ReadAhead(t *testing.T) {
 	var dialled, dialledFenced atomic.Int32
 
 	refuse := func(n *atomic.Int32) HostConfig {
-		return HostConfig{URI: "qemu+ssh://host/system", Fenced: n == &dialledFenced,
+		return HostConfig{
+			URI: "qemu+ssh://host/system", Fenced: n == &dialledFenced,
 			Dial: func(context.Context, string) (net.Conn, error) {
 				n.Add(1)
 
 				return nil, errors.New("refused")
-			}}
+			},
+		}
 	}
 
 	inv, err := New(map[string]HostConfig{

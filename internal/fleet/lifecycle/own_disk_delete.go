@@ -71,7 +71,7 @@ func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk
 	switch err := u.releaseStarted(ctx, key, o); {
 	case ctx.Err() == nil && cannotRelease(err):
 		// It stays recorded, and Delete knows it as well.
-		u.kept = append(u.kept, keptDisk(key, o, err)+". The next apply tries again")
+		u.kept = append(u.kept, keptDisk(key, o, err)+". The next run tries again")
 		u.vm.NoteKept([]domain.LeftVolume{u.vm.AsLeft(o)}, nil)
 
 		return true, nil

@@ -157,7 +157,7 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 		return
 	}
 	hosts := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
-	r.Data.Fleet.ReadAhead(hosts.Names())
+	r.Data.Fleet.ReadAhead(hosts.Names()) //nolint:contextcheck // It outlives this reading.
 	answers, last, diags := onhosts.OwnRecorded(ctx, state.noun(), hosts,
 		storage.PoolOn(ctx, hosts, state.Name.ValueString()), state.HostStates, uuidOf, resp.Private)
 	resp.Diagnostics.Append(diags...)

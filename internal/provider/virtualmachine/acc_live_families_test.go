@@ -42,8 +42,9 @@ func liveVM(l *lab.Lab, name, data, medium string, version int) hcl {
     serials    = { main = { type = "pty" }%s }
     %s
   }`, of("32Mi", "64Mi"), of("", `, pci = { type = "null", target_type = "pci-serial" }
-      usb = { type = "null", target_type = "usb-serial" }`), of(`rng = { model = "none" }, inputs = {}, channels = {}, consoles = {}, redirdevs = {}`,
-			fmt.Sprintf(`rng = { rate_bytes = 2048 }
+      usb = { type = "null", target_type = "usb-serial" }`),
+			of(`rng = { model = "none" }, inputs = {}, channels = {}, consoles = {}, redirdevs = {}`,
+				fmt.Sprintf(`rng = { rate_bytes = 2048 }
     watchdog  = { action = "pause" }
     inputs    = { mouse = { type = "mouse" } }
     channels  = { z = { type = "unix", name = "org.z" } }

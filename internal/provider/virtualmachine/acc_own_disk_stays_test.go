@@ -50,7 +50,7 @@ resource "virtfleet_storage_pool" "vms" {
 
 	hide()
 	declare("")
-	expect(t, tf.Run(t, "apply"), "Disks of the virtual machine are kept", volume, "The next apply tries again")
+	expect(t, tf.Run(t, "apply"), "Disks of the virtual machine are kept", volume, "The next run tries again")
 	xml := l.Virsh(t, "kvm1", "dumpxml", name)
 	if strings.Contains(xml, "<source file='"+file) || !strings.Contains(xml, `removing="true"`) {
 		t.Errorf("the VM should have lost the disk, and its record should have it:\n%s", xml)
