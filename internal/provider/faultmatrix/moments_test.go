@@ -82,7 +82,8 @@ func (s *scene) defined(h *lab.Host, text string) func() bool {
 // started says that the VM has a process on a host.
 func (s *scene) started(h *lab.Host) func() bool {
 	return func() bool {
-		_, err := os.Stat(h.Path(lab.QEMUPIDFile(s.name)))
-		return err == nil
+		// libvirt makes the file before it writes the process into it.
+		pid, err := os.ReadFile(h.Path(lab.QEMUPIDFile(s.name)))
+		return err == nil && len(pid) > 0
 	}
 }
