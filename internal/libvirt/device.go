@@ -72,14 +72,19 @@ func (h *Host) AwaitChanges(ctx context.Context, uuid string) error {
 	return nil // It is off.
 }
 
-// occupiedLimit is how long SettledDomain waits for the process of a domain to answer what libvirt asks it: longer than
-// any of these answers takes.
-const occupiedLimit = time.Second
+const (
+	// hangLimit is how long the process of a domain may take to answer one thing that libvirt asks it. If it takes longer,
+	// it hangs.
+	hangLimit = 3 * time.Second
+	// occupiedLimit is how long SettledDomain waits for a domain whose process is always asked something.
+	occupiedLimit = 10 * time.Second
+	occupiedPoll  = 50 * time.Millisecond
+)
 
 // SettledDomain reads a domain while libvirt changes nothing of it. It waits for a change that waits for the guest: see
 // AwaitChanges. A domain whose process hangs is returned as libvirt shows it.
 func (h *Host) SettledDomain(ctx context.Context, uuid string) (*Domain, error) {
-	hangs := time.Now().Add(occupiedLimit)
+	enough := time.Now().Add(occupiedLimit)
 	for {
 		var before, after control
 		read, err := onDomain(ctx, h, readCall("reading domain "+uuid), uuid,
@@ -89,6 +94,9 @@ func (h *Host) SettledDomain(ctx context.Context, uuid string) (*Domain, error) 
 				after = c.control(d)
 				return read, err
 			})
+		if before == hangs && after != hangs {
+			before = occupied // It has answered meanwhile.
+		}
 		switch now := max(before, after); {
 		case err != nil:
 			return nil, err
@@ -96,12 +104,12 @@ func (h *Host) SettledDomain(ctx context.Context, uuid string) (*Domain, error) 
 			if err := h.AwaitChanges(ctx, uuid); err != nil {
 				return nil, err
 			}
-			hangs = time.Now().Add(occupiedLimit) // It has answered.
-		case now == idle, time.Now().After(hangs):
+			enough = time.Now().Add(occupiedLimit) // It has answered.
+		case now != occupied, time.Now().After(enough):
 			return read, nil
 		default:
 			select {
-			case <-time.After(occupiedLimit / 20):
+			case <-time.After(occupiedPoll):
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}
@@ -115,6 +123,7 @@ type control int
 const (
 	idle        control = iota
 	occupied            // it asks its process something
+	hangs               // it has waited too long for an answer of its process
 	awaitsGuest         // it changes the domain and waits for its guest
 )
 
@@ -126,6 +135,8 @@ func (c *conn) control(d *golibvirt.Domain) control {
 	switch {
 	case err != nil:
 		return idle
+	case info.State == golibvirt.DOMAIN_CONTROL_OCCUPIED && time.Duration(info.StateTime)*time.Millisecond > hangLimit:
+		return hangs
 	case info.State == golibvirt.DOMAIN_CONTROL_OCCUPIED:
 		return occupied
 	case info.State == golibvirt.DOMAIN_CONTROL_ERROR &&
