@@ -140,10 +140,12 @@ func (h *Host) openWithin(ctx context.Context, uri string, r *socketBridge) (*co
 			missed, failure = connectTicks, ctx.Err()
 		}
 	}
+	began := ""
 	if r != nil {
+		began = r.began()
 		r.stop()
 	}
-	return nil, fmt.Errorf("no connection within %v: %w", h.cfg.ConnectTimeout, failure)
+	return nil, fmt.Errorf("no connection within %v%s: %w", h.cfg.ConnectTimeout, began, failure)
 }
 
 // reserveConnection opens a connection for one caller, on which beginCall has succeeded. The caller retires it.

@@ -253,6 +253,20 @@ func (b *socketBridge) note(spoke bool, err error) {
 	}
 }
 
+// began says how far libvirt's client has come that doesn't get a connection, as a part of a sentence.
+func (b *socketBridge) began() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.local == nil:
+		return " (libvirt's client has asked nothing)"
+	case !b.spoke:
+		return " (the host's libvirt daemon has answered nothing)"
+	default:
+		return " (the host's libvirt daemon has answered, but not all that is needed)"
+	}
+}
+
 // endedUnheard returns why the stream failed before data came from the host, or nil if it didn't.
 func (b *socketBridge) endedUnheard() error {
 	b.mu.Lock()
