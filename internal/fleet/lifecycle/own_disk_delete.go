@@ -31,7 +31,8 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 		return nil
 	}
 
-	if u.vm.HasFile(o.Path) {
+	// A saved guest may have any disk that the VM had.
+	if u.vm.HasFile(o.Path) || u.vm.ManagedSave {
 		return nil
 	}
 
