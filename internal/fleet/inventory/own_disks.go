@@ -227,8 +227,8 @@ func (vm *VM) AsLeft(o domain.OwnDisk) domain.LeftVolume {
 
 // Abandoned reports whether the volume of an own disk is to be removed unless the disk is declared: an interrupted run
 // began to create it or to remove it, and the VM doesn't have it. If the VM has another disk of that key, the volume
-// may be its base: whoever changes the VM decides. A saved guest may have any disk that the VM had: its memory image says
-// so, which isn't read. First-boot media have LeftFirstBoot.
+// may be its base: whoever changes the VM decides. A saved guest may have any disk that the VM had: only its memory
+// image says so, which isn't read. First-boot media have LeftFirstBoot.
 func (vm *VM) Abandoned(recorded string) bool {
 	o := vm.Metadata.OwnDisks[recorded]
 	key, _, _ := strings.Cut(recorded, ".")
