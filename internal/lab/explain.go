@@ -15,6 +15,9 @@ const explaining = 2 << 10
 // registers are the lines of QEMU's "info registers" that say where a processor is, and whether it waits.
 var registers = regexp.MustCompile(`(?m)^(CPU#|RIP=).*$`)
 
+// logBegins finds the first two lines of a kernel's log, which follow each other: these texts are elsewhere, too.
+var logBegins = regexp.MustCompile(`(?s)Linux version .{0,512}?Command line: `)
+
 // kernelSaid finds texts in a guest's memory. The kernel's log has a few bytes between its lines.
 var kernelSaid = regexp.MustCompile(`[[:print:]]{12,}`)
 
@@ -75,19 +78,11 @@ func (h *Host) kernelLog(t testing.TB, domain string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the memory of %s: %w", domain, err)
 	}
-	// The first two lines of the log follow each other; the same texts are elsewhere, too.
-	begin := bytes.Index(memory, []byte("Command line: "))
-	for begin > 0 && !bytes.Contains(memory[max(0, begin-512):begin], []byte("Linux version ")) {
-		next := bytes.Index(memory[begin+1:], []byte("Command line: "))
-		if next < 0 {
-			return "its memory has no log", nil
-		}
-		begin += 1 + next
-	}
-	if begin < 0 {
+	begin := logBegins.FindIndex(memory)
+	if begin == nil {
 		return "its memory has no log", nil
 	}
-	lines := kernelSaid.FindAll(memory[begin:min(len(memory), begin+64<<10)], -1)
+	lines := kernelSaid.FindAll(memory[begin[0]:min(len(memory), begin[0]+64<<10)], -1)
 	log := bytes.Join(lines, []byte("\n"))
 	return string(log[max(0, len(log)-explaining):]), nil
 }

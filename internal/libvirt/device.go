@@ -117,7 +117,7 @@ func (h *Host) SettledDomain(ctx context.Context, uuid string) (*Domain, error) 
 	}
 }
 
-// control is what libvirt does with a domain.
+// control is what libvirt does with a domain. What is later in the list decides, if two looks differ.
 type control int
 
 const (
