@@ -3,15 +3,11 @@ package libvirt
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"path"
 	"strings"
-	"sync"
-	"time"
 
 	golibvirt "libvirt.org/go/libvirt"
 )
@@ -36,16 +32,6 @@ func isForACall(pool string) bool { return strings.HasPrefix(pool, directoryPref
 var errForACall = golibvirt.Error{
 	Code: golibvirt.ERR_NO_STORAGE_POOL, Message: "the only storage pool is one for the time of a call",
 }
-
-const (
-	// poolAttempts is how often a step is tried if its pool vanishes: another run may have created the pool, and remove
-	// it.
-	poolAttempts = 5
-	// poolPatience is how long a job of another program may prevent a pool from being refreshed or removed. poolPoll is
-	// the interval of the attempts.
-	poolPatience = 10 * time.Second
-	poolPoll     = 100 * time.Millisecond
-)
 
 // FreeSpace returns the bytes that can still be written to a directory, as of the last refresh of the active storage
 // pool that covers it (virStoragePoolLookupByTargetPath, virStoragePoolGetInfo). It returns ErrNotFound if no pool
@@ -148,146 +134,6 @@ func (h *Host) RemoveFile(ctx context.Context, at string) error {
 		return nil
 	}
 	return err
-}
-
-// inDirectory refreshes the pool that covers a directory and runs f with it. It runs f again if the pool vanishes
-// meanwhile. If the pool vanishes each time it returns ErrBusy, which says nothing about the directory's content. The
-// caller must have called useDirectory.
-func (c *conn) inDirectory(ctx context.Context, dir string, f func(*golibvirt.StoragePool) error) (err error) {
-	for range poolAttempts {
-		if err = c.tryInDirectory(ctx, dir, f); codeOf(err) != golibvirt.ERR_NO_STORAGE_POOL {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: others make and remove the storage pool of %s all the time", ErrBusy, dir)
-}
-
-func (c *conn) tryInDirectory(ctx context.Context, dir string, f func(*golibvirt.StoragePool) error) (err error) {
-	c.countCall("virStoragePoolLookupByTargetPath")
-	pool, err := c.c.LookupStoragePoolByTargetPath(dir)
-	if codeOf(err) == golibvirt.ERR_NO_STORAGE_POOL {
-		return c.inTransientPool(dir, f)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, pool.Free()) }()
-	if err := c.isDirectory(pool, dir); err != nil {
-		return err
-	}
-	// A pool knows its files only as of its last refresh, and refuses a refresh while a volume is being allocated.
-	err = retryBusyPool(ctx, func() error {
-		c.countCall("virStoragePoolRefresh")
-		return pool.Refresh(0)
-	})
-	if err != nil {
-		return err
-	}
-	return f(pool)
-}
-
-// inTransientPool creates a pool for the directory. If the pool vanishes, inDirectory starts again.
-func (c *conn) inTransientPool(dir string, f func(*golibvirt.StoragePool) error) (err error) {
-	c.countCall("virStoragePoolCreateXML")
-	document := fmt.Sprintf("<pool type='dir'><name>%s</name><target><path>%s</path></target></pool>", poolName(dir),
-		escapeXML(dir))
-	pool, err := c.c.StoragePoolCreateXML(document, golibvirt.STORAGE_POOL_CREATE_NORMAL)
-	if err != nil {
-		return c.poolRefused(dir, err)
-	}
-	defer func() { err = errors.Join(err, pool.Free()) }()
-	return f(pool)
-}
-
-// poolRefused finds out whether a pool could not be created because another pool covers the directory.
-func (c *conn) poolRefused(dir string, refusal error) error {
-	c.countCall("virStoragePoolLookupByTargetPath")
-	if pool, err := c.c.LookupStoragePoolByTargetPath(dir); err == nil {
-		_ = pool.Free()
-		return golibvirt.Error{Code: golibvirt.ERR_NO_STORAGE_POOL, Message: "another program has just made a pool of it"}
-	}
-	c.countCall("virConnectListAllStoragePools")
-	pools, err := c.c.ListAllStoragePools(golibvirt.CONNECT_LIST_STORAGE_POOLS_INACTIVE)
-	if err != nil {
-		return refusal
-	}
-	for i := range pools {
-		description, err := c.describePool(&pools[i])
-		_ = pools[i].Free()
-		if err == nil && path.Clean(description.Path) == dir {
-			refusal = fmt.Errorf("%w: storage pool %q of that directory is not started", ErrUnsupported, description.Name)
-		}
-	}
-	return refusal
-}
-
-// users counts the calls that currently use a directory.
-type users struct {
-	mu sync.Mutex
-	of map[string]int
-}
-
-// useDirectory registers that a call uses a directory until leave is called. The last call to leave removes the pool
-// that was created for the directory; a call that comes just then creates another pool.
-func (c *conn) useDirectory(ctx context.Context, dir string) (leave func()) {
-	users := &c.host.directories
-	add := func(n int) (left int) {
-		users.mu.Lock()
-		defer users.mu.Unlock()
-		if users.of == nil {
-			users.of = map[string]int{}
-		}
-		users.of[dir] += n
-		return users.of[dir]
-	}
-	add(1)
-	return func() {
-		if add(-1) == 0 {
-			c.leaveDirectory(ctx, dir)
-		}
-	}
-}
-
-// leaveDirectory removes the pool that was created for a directory; it touches nothing in the directory.
-func (c *conn) leaveDirectory(ctx context.Context, dir string) {
-	c.countCall("virStoragePoolLookupByName")
-	pool, err := c.c.LookupStoragePoolByName(poolName(dir))
-	if err != nil {
-		return
-	}
-	defer func() { _ = pool.Free() }()
-	err = retryBusyPool(ctx, func() error {
-		c.countCall("virStoragePoolDestroy")
-		return pool.Destroy()
-	})
-	// Another call or run may have removed the pool first, or is using it and will remove it.
-	if err != nil && codeOf(err) != golibvirt.ERR_NO_STORAGE_POOL {
-		c.host.log.Debug("a storage pool was not removed", "host", c.host.cfg.Name, "pool", poolName(dir), "error", err)
-	}
-}
-
-// retryBusyPool repeats a call that libvirt refuses while a job runs on a pool, for which it has no error number of its
-// own.
-func retryBusyPool(ctx context.Context, f func() error) error {
-	deadline := time.Now().Add(poolPatience)
-	tick := time.NewTicker(poolPoll)
-	defer tick.Stop()
-	for {
-		err := f()
-		if codeOf(err) != golibvirt.ERR_INTERNAL_ERROR || time.Now().After(deadline) {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return err
-		}
-	}
-}
-
-func poolName(dir string) string {
-	sum := sha256.Sum256([]byte(dir))
-	return directoryPrefix + hex.EncodeToString(sum[:8])
 }
 
 // poolDescription is the part of a pool's XML that is read here.

@@ -2,10 +2,12 @@ package libvirt
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	golibvirt "libvirt.org/go/libvirt"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -235,5 +237,33 @@ func TestCopyFile_endsWithItsContextAndItsLink(t *testing.T) {
 	}
 	if left := l.Run(t, b.machine.Name, "ls", dir); left != "" {
 		t.Errorf("left: %s", left)
+	}
+}
+
+// Several runs read one directory at a time. Each makes, uses and removes its pool, whatever the others do with it.
+func TestDirectory_ofSeveralRuns(t *testing.T) {
+	t.Parallel()
+	l, a, _ := sides(t)
+	dir := ownDirectory(t, l, a)
+	l.Run(t, a.machine.Name, "touch", dir+"/file")
+	var runs errgroup.Group
+	for range 4 {
+		_, run, _ := sides(t)
+		runs.Go(func() error {
+			for range 100 {
+				d, err := run.Directory(t.Context(), dir, "file")
+				if err != nil {
+					return err
+				}
+				if len(d.Files) != 1 {
+					return fmt.Errorf("the directory has %v", d.Files)
+				}
+			}
+			return nil
+		})
+	}
+	must(t, runs.Wait())
+	if pools := l.Virsh(t, a.machine.Name, "pool-list", "--name"); strings.Contains(pools, poolName(dir)) {
+		t.Errorf("left the pools %s", pools)
 	}
 }
