@@ -42,7 +42,8 @@ func (c *conn) inDirectory(ctx context.Context, dir string, f func(*golibvirt.St
 		return struct{}{}, err
 	}, backoff.WithBackOff(pauses), backoff.WithMaxTries(poolAttempts))
 	if errors.Is(err, errPoolVanished) {
-		return fmt.Errorf("%w: others make and remove the storage pool of %s all the time: %v", ErrBusy, dir, err)
+		return fmt.Errorf("%w: others make and remove the storage pool of %s all the time: %s", ErrBusy, dir,
+			err.Error())
 	}
 	return err
 }
