@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -276,6 +277,26 @@ func TestLab_abandonedOwnDiskOfAMovedVM(t *testing.T) {
 	a.vm, a.d.Metadata.Host = now, away
 	left := []string{a.home + ": " + a.pool + "/lost-half", a.home + ": " + a.pool + "/made-half"}
 	a.shows("moved", left...)
+
+	// Declared again, it would be another disk here, and its data would be deleted there.
+	a.d.Spec.Disks["lost"] = domain.Disk{Source: domain.DiskSource{File: "/to/be/made"}}
+	a.d.OwnDisks["lost"] = domain.OwnDisk{Pool: a.pool, Bytes: 1 << 20}
+	a.f.ForgetAll()
+
+	problems, err := a.f.CheckUpdate(t.Context(), a.vm.UUID, lastOf(a.vm), a.d)
+	if err != nil || len(problems) != 1 || problems[0].Warning || problems[0].Attribute != "disks.lost" ||
+		!strings.Contains(problems[0].Remedy, fmt.Sprintf("move the VM to host %q", a.home)) {
+		t.Errorf("the plan says %+v, %v", problems, err)
+	}
+
+	if _, err := a.f.Update(t.Context(), a.vm.UUID, lastOf(a.vm), a.d); !errors.Is(err, inventory.ErrInvalid) {
+		t.Errorf("the update ends with %v", err)
+	}
+
+	hasOnly(t, a.l, a.home, a.dir, file, made)
+	hasOnly(t, a.l, away, a.dir, a.root)
+	delete(a.d.Spec.Disks, "lost")
+	delete(a.d.OwnDisks, "lost")
 
 	// What has the same path here isn't the VM's.
 	a.l.Virsh(t, away, "vol-create-as", a.pool, "lost-half", "1M")

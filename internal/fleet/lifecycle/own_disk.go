@@ -53,7 +53,8 @@ func (c *diskCreator) assignVolumes(
 		case placement.IsFirstBoot(key):
 			o, err = c.assignFirstBoot(ctx, d.Spec, key, is, o)
 		case recorded && !is.Creating:
-			if o, err = c.keepDisk(d.Spec.Name, key, is, o); err == nil && is.Removing {
+			o, err = c.keepDisk(d.Spec.Name, key, is, o)
+			if err == nil && is.Removing && !hasDisk(defined, key, domain.DiskSource{File: is.Path}) {
 				o, err = c.assignRemoved(ctx, d, key, o)
 			}
 		case handed:
@@ -105,13 +106,12 @@ func (c *diskCreator) keepDisk(vm, key string, is, want domain.OwnDisk) (domain.
 }
 
 // assignRemoved returns the record of a disk that is declared again after a run was to delete it: of the disk as it is,
-// or of a new one if that run was killed when it had deleted the volume.
+// or of a new one if that run was killed when it had deleted the volume. The disk was made on this host, or is in a
+// pool that hosts share: CheckDeclaredAgain has refused the others.
 func (c *diskCreator) assignRemoved(
 	ctx context.Context, d *placement.Desired, key string, is domain.OwnDisk,
 ) (domain.OwnDisk, error) {
-	if is.HostUUID != c.hostUUID {
-		return is, nil
-	}
+	is.HostUUID = c.hostUUID
 
 	s := c.records.Storage()
 	if err := s.EnsureActive(ctx, c.host.Name, is.Pool); err != nil {

@@ -288,7 +288,10 @@ func (u *update) checkDisks(ctx context.Context) error {
 
 	problems := placement.CheckHanded(ctx, u.vm, u.want)
 	if len(problems) == 0 {
-		return nil
+		var err error
+		if problems, err = u.manager.placement.CheckDeclaredAgain(ctx, u.vm, u.want); err != nil || len(problems) == 0 {
+			return err
+		}
 	}
 
 	return problems[0].Failed(u.vm.Name, u.vm.Host, inventory.ErrInvalid)

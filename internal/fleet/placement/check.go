@@ -223,6 +223,10 @@ func (p *Scheduler) CheckUpdate(
 		return problems, nil
 	}
 
+	if problems, err := p.CheckDeclaredAgain(ctx, vm, d); err != nil || len(problems) > 0 {
+		return problems, err
+	}
+
 	deletes, _ := d.DropsOwnDisks(vm)
 	deletes = slices.DeleteFunc(deletes, vm.Abandoned) // A change of the VM doesn't depend on these.
 

@@ -43,6 +43,41 @@ func (p *Scheduler) CheckRemovable(ctx context.Context, vm *inventory.VM, keys [
 	return nil
 }
 
+// CheckDeclaredAgain returns a problem for each disk that is declared again after a run was to delete it, and that is on
+// another host, which the VM has left: here it would be a new disk, and what it has would be deleted there.
+func (p *Scheduler) CheckDeclaredAgain(
+	ctx context.Context, vm *inventory.VM, d Desired,
+) (problems []inventory.Problem, err error) {
+	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
+		o := vm.Metadata.OwnDisks[key]
+		if IsFirstBoot(key) || !o.Removing || o.Creating || hasDisk(vm, key) || vm.OwnsHere(o) {
+			continue
+		}
+
+		// What is in a pool that hosts share is here, too.
+		users, err := p.records.Storage().UserHosts(ctx, vm.Host, o.Pool)
+		if err != nil {
+			return nil, err
+		}
+
+		if len(users) > 1 {
+			continue
+		}
+
+		at := vm.AsLeft(o).Host
+		problems = append(problems, inventory.Problem{
+			Attribute: "disks." + key, Summary: "Disk is not what is declared",
+			Detail: fmt.Sprintf("A run that was to delete disk %q of VM %q was interrupted, and the VM has moved to host %q "+
+				"since. Unless that run deleted it, the disk is on host %q: volume %s/%s.", key, vm.Name, vm.Host, at, o.Pool,
+				o.Volume),
+			Remedy: fmt.Sprintf("To keep its data, first move the VM to host %q. Otherwise first apply without the disk, "+
+				"which deletes it. Then declare it again.", at),
+		})
+	}
+
+	return problems, nil
+}
+
 // KeepRemedy says how a disk is kept that can't be removed, "" for a first-boot medium.
 func KeepRemedy(key string) string {
 	if IsFirstBoot(key) {
