@@ -314,6 +314,22 @@ func TestLab_abandonedOwnDiskOfAMovedVM(t *testing.T) {
 	a.shows("the host is back")
 	hasOnly(t, a.l, a.home, a.dir)
 	hasOnly(t, a.l, away, a.dir, file, a.root)
+
+	// It goes with the VM, too.
+	a.leaves("again", domain.OwnDisk{Creating: true})
+	a.leaves("none", domain.OwnDisk{Creating: true, Volume: "none", Path: a.dir + "/" + a.pool + "/none"})
+
+	if _, _, err := a.f.Move(t.Context(), a.vm.UUID, lastOf(a.vm), a.home, migration.Options{}); err != nil {
+		t.Fatal(err)
+	}
+
+	report, err := a.f.Delete(t.Context(), a.vm.UUID, lastOf(a.vm), 0)
+	if err != nil || len(report.KeptDisks) > 0 {
+		t.Errorf("deleting the VM: %+v, %v", report, err)
+	}
+
+	hasOnly(t, a.l, a.home, a.dir)
+	hasOnly(t, a.l, away, a.dir, file)
 }
 
 // Whether a host uses what is left in a pool that it shares isn't known while it doesn't answer. That keeps no VM from

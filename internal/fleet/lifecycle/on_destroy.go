@@ -164,8 +164,8 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 
 		switch {
 		case slices.Contains(lost, key):
-			r.Deleted = append(r.Deleted, fmt.Sprintf("%s on host %q, which an earlier run removed from the VM", disk,
-				vm.AsLeft(o).Host))
+			r.Deleted = append(r.Deleted, fmt.Sprintf("%s on host %q, which an earlier run removed from the VM, or "+
+				"began to create", disk, vm.AsLeft(o).Host))
 		case placement.IsFirstBoot(key) || !vm.OwnsHere(o):
 		case slices.Contains(removed, key):
 			switch now := spec.Disks[key].Source.File; {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -90,8 +91,7 @@ func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk
 func (u *update) releaseStarted(ctx context.Context, key string, o domain.OwnDisk) error {
 	err := u.manager.records.Storage().EnsureActive(ctx, u.vm.Host, o.Pool)
 	if inventory.IsNotFound(err) {
-		there, known := u.manager.hosts.FilesOn(ctx, u.vm.On, []string{o.Path})[o.Path]
-		if known && !there {
+		if move.IsGone(ctx, u.manager.hosts, u.vm.On, o.Path) {
 			return nil
 		}
 

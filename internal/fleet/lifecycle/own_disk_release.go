@@ -97,13 +97,13 @@ func (m *Manager) isElsewhere(ctx context.Context, vm *inventory.VM, o domain.Ow
 	return !vm.OwnsHere(o) && len(users) < 2, err
 }
 
-// losesElsewhere returns the keys of disks that an update has taken from the VM and couldn't delete any more, and that
-// were made on another host than the VM's.
+// losesElsewhere returns the keys of disks that an update has taken from the VM and couldn't delete any more, or that it
+// began to create, and that were made on another host than the VM's.
 func losesElsewhere(vm *inventory.VM) (keys []string) {
 	own := placement.OwnDisks(vm)
 
 	for _, key := range disksRemovedWithVM(vm, false) {
-		if o := own[key]; o.Removing && o.HostUUID != "" && !vm.OwnsHere(o) {
+		if o := own[key]; (o.Removing || o.Creating) && o.HostUUID != "" && !vm.OwnsHere(o) {
 			keys = append(keys, key)
 		}
 	}

@@ -217,7 +217,7 @@ func (cl *Cleanup) RemoveLeftVolumes(
 		if err != nil {
 			failures = append(failures, &inventory.Error{
 				VM: vm.Name, Host: h.Name, Err: err,
-				Detail: fmt.Sprintf("%s, which a move left on host %q, was not removed", left.Name(), h.Name),
+				Detail: fmt.Sprintf("%s, which is left on host %q, was not removed", left.Name(), h.Name),
 			})
 
 			continue
@@ -318,8 +318,7 @@ func (cl *Cleanup) removeLeftVolume(
 	case errors.Is(err, storage.ErrUnseen), errors.Is(err, storage.ErrUsersUnknown):
 		unseen = true
 	case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
-		there, known := cl.hosts.FilesOn(ctx, h, []string{left.Path})[left.Path]
-		if known && !there {
+		if IsGone(ctx, cl.hosts, h, left.Path) {
 			return "", false, nil // Its file is gone, too.
 		}
 
@@ -335,6 +334,14 @@ func (cl *Cleanup) removeLeftVolume(
 		"volume", left.Volume, "file", left.Path, "reason", err.Error())
 
 	return err.Error(), unseen, nil
+}
+
+// IsGone reports whether a host is known not to have a file whose storage pool it doesn't have either. A file may be on a
+// filesystem that isn't mounted.
+func IsGone(ctx context.Context, hosts *inventory.Inventory, h *inventory.Host, file string) bool {
+	there, known := hosts.FilesOn(ctx, h, []string{file})[file]
+
+	return known && !there && storage.CheckMountedAt(ctx, h.Files(), path.Dir(file)) == nil
 }
 
 // releaseLeft removes a volume that a move left, unless something uses it. All hosts that share its pool must answer.
