@@ -11,7 +11,8 @@ import (
 )
 
 // A guest must be seen steady times in a row to wait for a page, its QEMU listening. A connection is held back in vain
-// for as many looks as looks says: the longer, the later it says anything when it may.
+// for as many looks as looks says, or steady looks if the guest waits and its QEMU doesn't listen: the page would have
+// to come for that to change. The longer it is held back, the later it says anything when it may.
 const (
 	steady = 3
 	looks  = 15
@@ -88,15 +89,21 @@ func (l *Lab) drop(t testing.TB, from, to *Host) (undrop func()) {
 // holds says that the guest waits for a page, and that its QEMU listens.
 func (l *Lab) holds(t testing.TB, on *Host, domain string) bool {
 	t.Helper()
-	seen := 0
+	seen, deaf := 0, 0
 	for range looks {
-		if !l.try(t, on, waitsForAPage+" && "+listens, domain) {
-			seen = 0
-		} else if seen++; seen == steady {
-			return true
+		switch {
+		case !l.try(t, on, waitsForAPage, domain):
+			seen, deaf = 0, 0
+		case l.try(t, on, listens, domain):
+			seen, deaf = seen+1, 0
+		default:
+			seen, deaf = 0, deaf+1
+		}
+		if seen == steady || deaf == steady {
+			break
 		}
 	}
-	return false
+	return seen == steady
 }
 
 // try says that a shell command about a domain succeeds on a host.
