@@ -25,7 +25,7 @@ type Fleet interface {
 func Open[F io.Closer](t *testing.T, open func(*slog.Logger) (F, error)) F {
 	t.Helper()
 
-	f, err := open(slog.New(&overheard{}))
+	f, err := open(newLog(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,6 +72,9 @@ func (s hostView) lacksMemory() bool {
 	return s.active() && s.domain.State == libvirt.Running && hasPostCopyReason(s)
 }
 
+// awaitsMemory says whether the guest runs here, and memory arrives as far as libvirt knows.
+func (s hostView) awaitsMemory() bool { return s.lacksMemory() && s.domain.Reason == libvirt.ReasonPostcopy }
+
 // switchedOver says whether the guest has left this host in post-copy.
 func (s hostView) switchedOver() bool {
 	return s.active() && s.domain.State == libvirt.Paused && hasPostCopyReason(s)

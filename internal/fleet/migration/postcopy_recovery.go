@@ -129,6 +129,7 @@ func (r *run) resumePostCopy(ctx context.Context, failure error) error {
 			p.settled = true
 		case step == resumeTry:
 			p.attempt++
+			resumed = resumed || r.pausedByQEMU(ctx)
 			carrier := r.state.Transport
 			err := r.tryResume(ctx, p.attempt, transports[0])
 			if err == nil {
@@ -193,8 +194,10 @@ func (p recovery) nextStep(ctx context.Context) (resumeStep, error) {
 		return 0, fmt.Errorf("%w, as its target is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, p.failure)
 	case p.where != inPostCopy && (p.where != unknown || !p.inPostCopy):
 		return 0, p.failure
-	// Without an answer from the target, the VM may have arrived.
-	case source.err == nil && !source.active() && target.err == nil:
+	// Without an answer from the target, the VM may have arrived. A target that hasn't noticed a failure may be about to
+	// arrive: the source ends first.
+	case source.err == nil && !source.active() && target.err == nil &&
+		(!target.awaitsMemory() || time.Now().After(p.deadline)):
 		return 0, fmt.Errorf("%w, as its source is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, p.failure)
 	case p.attempt > 0 && errors.Is(p.failure, libvirt.ErrUnsupported): // The connection may be intact.
 		return 0, fmt.Errorf("%w: %w", ErrPostCopyBroken, p.failure)
@@ -239,6 +242,18 @@ func (r *run) stillCopying(ctx context.Context, remaining *uint64) bool {
 	before := *remaining
 	*remaining = job.Data.Remaining
 	return before > 0 && *remaining < before
+}
+
+// pausedByQEMU says whether QEMU itself waits for the migration to be resumed. Then an attempt that libvirt reports as
+// refused may have resumed it all the same: without one, the VM doesn't arrive.
+func (r *run) pausedByQEMU(ctx context.Context) bool {
+	ctx, cancel := lease.CleanupContext(ctx, askTimeout)
+	defer cancel()
+	said, err := r.Source.MigrationStatus(ctx, r.VM.UUID)
+	if err != nil {
+		r.log.DebugContext(ctx, "QEMU's state of the migration is unknown", "error", err.Error())
+	}
+	return err == nil && said == libvirt.MigrationPostCopyPaused
 }
 
 // tryResume tries once to resume. The end of ctx doesn't abort it, because the guest can't return to the source. From

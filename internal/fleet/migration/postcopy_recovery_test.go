@@ -165,6 +165,7 @@ func TestRecovery_nextStep(t *testing.T) {
 	}
 	broken := view(libvirt.Paused, libvirt.ReasonPostcopyFailed)
 	lacking := view(libvirt.Running, libvirt.ReasonPostcopyFailed)
+	awaiting := view(libvirt.Running, libvirt.ReasonPostcopy)
 	silent := hostView{err: libvirt.ErrUnreachable}
 	later, over := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
 	stopped, stop := context.WithCancel(t.Context())
@@ -182,6 +183,15 @@ func TestRecovery_nextStep(t *testing.T) {
 		},
 		"the source is gone": {
 			recovery: recovery{where: inPostCopy, target: lacking, deadline: later}, err: ErrMemoryLost,
+		},
+		"the source has ended, and the target not yet": {
+			recovery: recovery{where: inPostCopy, target: awaiting, deadline: later}, step: resumeWait,
+		},
+		"the source is gone, and the target doesn't notice": {
+			recovery: recovery{where: inPostCopy, target: awaiting, deadline: over}, err: ErrMemoryLost,
+		},
+		"told to stop while the target is about to arrive": {
+			recovery: recovery{where: inPostCopy, target: awaiting, deadline: later}, told: true, err: ErrPostCopyOpen,
 		},
 		"the target is silent": {
 			recovery: recovery{where: inPostCopy, source: broken, target: silent, deadline: later}, step: resumeWait,
