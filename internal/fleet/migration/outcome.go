@@ -73,7 +73,14 @@ func (s hostView) lacksMemory() bool {
 }
 
 // awaitsMemory says whether the guest runs here, and memory arrives as far as libvirt knows.
-func (s hostView) awaitsMemory() bool { return s.lacksMemory() && s.domain.Reason == libvirt.ReasonPostcopy }
+func (s hostView) awaitsMemory() bool {
+	return s.lacksMemory() && s.domain.Reason == libvirt.ReasonPostcopy
+}
+
+// sentAllMemory says whether the process here has ended because the migration was complete.
+func (s hostView) sentAllMemory() bool {
+	return s.domain != nil && s.domain.State == libvirt.Shutoff && s.domain.Reason == libvirt.ReasonMigrated
+}
 
 // switchedOver says whether the guest has left this host in post-copy.
 func (s hostView) switchedOver() bool {

@@ -196,7 +196,7 @@ func (p recovery) nextStep(ctx context.Context) (resumeStep, error) {
 		return 0, p.failure
 	// Without an answer from the target, the VM may have arrived. A target that hasn't noticed a failure may be about to
 	// arrive: the source ends first.
-	case source.err == nil && !source.active() && target.err == nil &&
+	case source.err == nil && !source.active() && target.err == nil && !source.sentAllMemory() &&
 		(!target.awaitsMemory() || time.Now().After(p.deadline)):
 		return 0, fmt.Errorf("%w, as its source is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, p.failure)
 	case p.attempt > 0 && errors.Is(p.failure, libvirt.ErrUnsupported): // The connection may be intact.

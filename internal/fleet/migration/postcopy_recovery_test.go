@@ -165,6 +165,7 @@ func TestRecovery_nextStep(t *testing.T) {
 	}
 	broken := view(libvirt.Paused, libvirt.ReasonPostcopyFailed)
 	lacking := view(libvirt.Running, libvirt.ReasonPostcopyFailed)
+	ended := view(libvirt.Shutoff, libvirt.ReasonMigrated)
 	awaiting := view(libvirt.Running, libvirt.ReasonPostcopy)
 	silent := hostView{err: libvirt.ErrUnreachable}
 	later, over := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
@@ -186,6 +187,12 @@ func TestRecovery_nextStep(t *testing.T) {
 		},
 		"the source has ended, and the target not yet": {
 			recovery: recovery{where: inPostCopy, target: awaiting, deadline: later}, step: resumeWait,
+		},
+		"the source has sent all, and the target takes it for broken": {
+			recovery: recovery{where: inPostCopy, source: ended, target: lacking, deadline: later}, step: resumeWait,
+		},
+		"the source has sent all, and the target stays as it is": {
+			recovery: recovery{where: inPostCopy, source: ended, target: lacking, deadline: over}, err: libvirt.ErrInternal,
 		},
 		"the source is gone, and the target doesn't notice": {
 			recovery: recovery{where: inPostCopy, target: awaiting, deadline: over}, err: ErrMemoryLost,
