@@ -97,8 +97,8 @@ func (m *Manager) isElsewhere(ctx context.Context, vm *inventory.VM, o domain.Ow
 	return !vm.OwnsHere(o) && len(users) < 2, err
 }
 
-// losesElsewhere returns the keys of disks that an update has taken from the VM and couldn't delete any more, or that it
-// began to create, and that were made on another host than the VM's.
+// losesElsewhere returns the keys of disks that an update has taken from the VM and couldn't delete any more, or that
+// it began to create, and that were made on another host than the VM's.
 func losesElsewhere(vm *inventory.VM) (keys []string) {
 	own := placement.OwnDisks(vm)
 

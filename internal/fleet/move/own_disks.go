@@ -336,8 +336,8 @@ func (cl *Cleanup) removeLeftVolume(
 	return err.Error(), unseen, nil
 }
 
-// IsGone reports whether a host is known not to have a file whose storage pool it doesn't have either. A file may be on a
-// filesystem that isn't mounted.
+// IsGone reports whether a host is known not to have a file whose storage pool it doesn't have either. A file may be on
+// a filesystem that isn't mounted.
 func IsGone(ctx context.Context, hosts *inventory.Inventory, h *inventory.Host, file string) bool {
 	there, known := hosts.FilesOn(ctx, h, []string{file})[file]
 

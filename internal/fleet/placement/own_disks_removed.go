@@ -43,8 +43,8 @@ func (p *Scheduler) CheckRemovable(ctx context.Context, vm *inventory.VM, keys [
 	return nil
 }
 
-// CheckDeclaredAgain returns a problem for each disk that is declared again after a run was to delete it, and that is on
-// another host, which the VM has left: here it would be a new disk, and what it has would be deleted there.
+// CheckDeclaredAgain returns a problem for each disk that is declared again after a run was to delete it, and that is
+// on another host, which the VM has left: here it would be a new disk, and what it has would be deleted there.
 func (p *Scheduler) CheckDeclaredAgain(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) (problems []inventory.Problem, err error) {
