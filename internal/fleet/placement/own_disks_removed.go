@@ -70,8 +70,8 @@ func (p *Scheduler) CheckDeclaredAgain(
 			Detail: fmt.Sprintf("A run that was to delete disk %q of VM %q was interrupted, and the VM has moved to host %q "+
 				"since. Unless that run deleted it, the disk is on host %q: volume %s/%s.", key, vm.Name, vm.Host, at, o.Pool,
 				o.Volume),
-			Remedy: fmt.Sprintf("To keep its data, first move the VM to host %q. Otherwise first apply without the disk, "+
-				"which deletes it. Then declare it again.", at),
+			Remedy: fmt.Sprintf("To keep its data, first move the VM to host %q. Otherwise first declare the VM without "+
+				"the disk, which deletes it. Then declare it again.", at),
 		})
 	}
 
