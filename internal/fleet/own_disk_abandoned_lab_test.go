@@ -258,6 +258,44 @@ func TestLab_abandonedOwnDiskDeclaredAgain(t *testing.T) {
 	}
 }
 
+// A guest that is saved has the disks that it had: a disk whose removal was staged stays until the guest has run again.
+func TestLab_ownDiskOfASavedVM(t *testing.T) {
+	t.Parallel()
+
+	a := newAbandoning(t, lab.Open(t))
+	a.d.Metadata.RunStrategy = "Manual"
+	a.d.Spec.Disks["more"] = domain.Disk{Source: domain.DiskSource{File: "/to/be/made"}, Bus: "sata"}
+	a.d.OwnDisks["more"] = domain.OwnDisk{Pool: a.pool, Bytes: 1 << 20}
+	a.applies("with another disk")
+
+	more := a.vm.Metadata.OwnDisks["more"].Path
+	a.l.Virsh(t, a.home, "start", a.vm.Name)
+	delete(a.d.Spec.Disks, "more")
+	delete(a.d.OwnDisks, "more")
+
+	a.d.UpdatePolicy, a.d.Removes = placement.PolicyStage, []string{"more"}
+	a.applies("its removal is staged")
+	a.has(more)
+
+	a.l.Virsh(t, a.home, "managedsave", a.vm.Name)
+	a.shows("it is saved")
+
+	a.d.UpdatePolicy, a.d.Removes = "", nil
+	a.applies("it is saved", `disk "more"`, "saved")
+	a.has(more)
+
+	a.l.Virsh(t, a.home, "start", a.vm.Name)
+
+	if disks := a.l.Virsh(t, a.home, "domblklist", a.vm.Name); !strings.Contains(disks, more) {
+		t.Errorf("the guest that was saved has %s", disks)
+	}
+
+	a.shows("its guest has run again")
+	a.l.Virsh(t, a.home, "destroy", a.vm.Name)
+	a.applies("its guest has run again")
+	a.gone("its guest has run again")
+}
+
 // A VM has moved since a run that took a disk from it was killed. The disk is left over on the host that it had then,
 // as long as that host answers.
 func TestLab_abandonedOwnDiskOfAMovedVM(t *testing.T) {

@@ -32,8 +32,17 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 		return nil
 	}
 
+	if u.vm.HasFile(o.Path) {
+		return nil
+	}
+
 	// A saved guest may have any disk that the VM had.
-	if u.vm.HasFile(o.Path) || u.vm.ManagedSave {
+	if u.vm.ManagedSave {
+		if o.RemovedWithVM() && !placement.IsFirstBoot(key) {
+			u.kept = append(u.kept, fmt.Sprintf("%s (%s/%s): the VM's guest is saved, and may have it. The first change "+
+				"after the VM has run again and is off removes it", placement.OwnDiskTitle(key), o.Pool, o.Volume))
+		}
+
 		return nil
 	}
 
