@@ -331,6 +331,16 @@ func TestLab_abandonedOwnDiskOfAMovedVM(t *testing.T) {
 		t.Errorf("the update ends with %v", err)
 	}
 
+	// A change that moves the VM back first is no problem.
+	a.d.Metadata.Host = a.home
+
+	problems, err = a.f.CheckUpdate(t.Context(), a.vm.UUID, lastOf(a.vm), a.d)
+	if err != nil || slices.ContainsFunc(problems, func(p inventory.Problem) bool { return !p.Warning }) {
+		t.Errorf("with a move back, the plan says %+v, %v", problems, err)
+	}
+
+	a.d.Metadata.Host = away
+
 	hasOnly(t, a.l, a.home, a.dir, file, made)
 	hasOnly(t, a.l, away, a.dir, a.root)
 	delete(a.d.Spec.Disks, "lost")

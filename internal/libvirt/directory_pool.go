@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// poolAttempts is how often a step is tried if its pool vanishes: another run may have created the pool, and remove
-	// it. The pauses between the attempts take less than 4 s together.
-	poolAttempts = 20
+	// vanishPatience is how long a step is tried whose pool vanishes each time: another run may have created the pool, and
+	// remove it.
+	vanishPatience = 20 * time.Second
 	// poolPatience is how long a job of another program may prevent a pool from being refreshed or removed. poolPoll is
 	// the interval of the attempts.
 	poolPatience = 10 * time.Second
@@ -40,12 +40,16 @@ func (c *conn) inDirectory(ctx context.Context, dir string, f func(*golibvirt.St
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err
-	}, backoff.WithBackOff(pauses), backoff.WithMaxTries(poolAttempts))
-	if errors.Is(err, errPoolVanished) {
+	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(vanishPatience))
+	switch {
+	case err != nil && ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		return contextCause(ctx)
+	case errors.Is(err, errPoolVanished):
 		return fmt.Errorf("%w: others make and remove the storage pool of %s all the time: %s", ErrBusy, dir,
 			err.Error())
+	default:
+		return err
 	}
-	return err
 }
 
 func (c *conn) tryInDirectory(ctx context.Context, dir string, f func(*golibvirt.StoragePool) error) (err error) {

@@ -14,11 +14,18 @@ function value(key) {
 	test = value("Package") " " value("Test")
 	sub(/\\n"}$/, "", line)
 	sub(/^ +/, "", line)
-	if (++lines[test] <= 4) said[test] = said[test] "\n    " line
+	if (++lines[test] <= 4) {
+		said[test] = said[test] "\n    " line
+		all[value("Package")] = all[value("Package")] "\n    " line
+	}
 }
 
 /"Action":"fail"/ && value("Test") != "" {
 	test = value("Package") " " value("Test")
 	print test said[test]
+	told[value("Package")] = 1
 }
+
+# A test program that ends by itself, such as at its deadline, says of no test that it failed.
+/"Action":"fail"/ && value("Test") == "" && !told[value("Package")] { print value("Package") all[value("Package")] }
 ' "$@"

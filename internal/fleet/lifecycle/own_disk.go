@@ -56,6 +56,7 @@ func (c *diskCreator) assignVolumes(
 			o, err = c.keepDisk(d.Spec.Name, key, is, o)
 			if err == nil && is.Removing && !hasDisk(defined, key, domain.DiskSource{File: is.Path}) {
 				o, err = c.assignRemoved(ctx, d, key, o)
+				is.HostUUID = c.hostUUID // where it is, too, if hosts share its pool
 			}
 		case handed:
 			format := placement.UsedFormat(&domain.Spec{Disks: defined}, at)

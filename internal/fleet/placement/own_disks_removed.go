@@ -50,8 +50,15 @@ func (p *Scheduler) CheckDeclaredAgain(
 ) (problems []inventory.Problem, err error) {
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		o := vm.Metadata.OwnDisks[key]
-		if IsFirstBoot(key) || !o.Removing || o.Creating || hasDisk(vm, key) || vm.OwnsHere(o) {
+		_, defined := vm.DeclaredSpec().Disks[key]
+
+		if IsFirstBoot(key) || !o.Removing || o.Creating || defined || vm.OwnsHere(o) {
 			continue
+		}
+
+		at := vm.AsLeft(o).Host
+		if d.Planned && d.Metadata.Host != "" && d.Metadata.Host == at {
+			continue // The same change moves the VM there first.
 		}
 
 		// What is in a pool that hosts share is here, too.
@@ -64,14 +71,13 @@ func (p *Scheduler) CheckDeclaredAgain(
 			continue
 		}
 
-		at := vm.AsLeft(o).Host
 		problems = append(problems, inventory.Problem{
 			Attribute: "disks." + key, Summary: "Disk is not what is declared",
 			Detail: fmt.Sprintf("A run that was to delete disk %q of VM %q was interrupted, and the VM has moved to host %q "+
 				"since. Unless that run deleted it, the disk is on host %q: volume %s/%s.", key, vm.Name, vm.Host, at, o.Pool,
 				o.Volume),
-			Remedy: fmt.Sprintf("To keep its data, first move the VM to host %q. Otherwise first declare the VM without "+
-				"the disk, which deletes it. Then declare it again.", at),
+			Remedy: fmt.Sprintf("To keep its data, move the VM to host %q, in the same change. Otherwise first declare "+
+				"the VM without the disk, which deletes it. Then declare it again.", at),
 		})
 	}
 
