@@ -422,6 +422,42 @@ func TestLab_abandonedOwnDiskOfASharedPool(t *testing.T) {
 	a.gone("all hosts answer")
 	hasOnly(t, l, a.home, dir)
 
+	// What was left when the VM was on the other host is here, too: declared again, it is the VM's disk once more.
+	info, err := a.f.Host(other.Name).Conn.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	a.l.Virsh(t, a.home, "vol-create-as", pool, "lost", "1M", "--format", "qcow2")
+
+	vm := a.reads()
+	m = vm.Metadata
+	m.OwnDisks = maps.Clone(m.OwnDisks)
+	m.OwnDisks["lost"] = domain.OwnDisk{Pool: pool, Volume: "lost", Path: file, HostUUID: info.UUID, Removing: true}
+
+	if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
+		t.Fatal(err)
+	}
+
+	a.d.Spec.Disks["lost"] = domain.Disk{Source: domain.DiskSource{File: "/to/be/made"}}
+	a.d.OwnDisks["lost"] = domain.OwnDisk{Pool: pool, Bytes: 1 << 20}
+	a.applies("it is declared again")
+
+	own := a.vm.Metadata.OwnDisks
+	if o := own["lost"]; len(own) != 2 || o.Path != file || o.HostUUID != a.vm.HostUUID || o.Removing || o.Creating ||
+		!a.vm.HasFile(file) {
+		t.Errorf("declared again, it is %+v, recorded are %+v", a.vm.PersistentSpec.Disks["lost"], own)
+	}
+
+	hasOnly(t, l, a.home, dir, file)
+	delete(a.d.Spec.Disks, "lost")
+	delete(a.d.OwnDisks, "lost")
+
+	a.d.Removes = []string{"lost"}
+	a.applies("it is removed")
+	a.gone("it is removed")
+	hasOnly(t, l, a.home, dir)
+
 	for name, err := range a.f.Storage().RemovePool(t.Context(), hosts, pool, nil) {
 		t.Errorf("host %s: %v", name, err)
 	}
