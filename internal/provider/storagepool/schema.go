@@ -64,7 +64,7 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 			"build": schema.BoolAttribute{
 				MarkdownDescription: "Whether to create the storage of a new pool: a directory, filesystem, partition table, " +
 					"volume group or ZFS pool. For `dir` and `netfs`, an existing directory is used; otherwise, the apply fails " +
-					"if there is any storage. Default: `true` for `dir` and `netfs`, otherwise `false`.",
+					"if such storage exists already. Default: `true` for `dir` and `netfs`, otherwise `false`.",
 				Optional: true,
 			},
 			"refresh_triggers": schema.MapAttribute{
