@@ -405,28 +405,33 @@ func TestLab_ownDisksOfAnotherHost(t *testing.T) {
 func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 	t.Parallel()
 
-	l, f, pool, dir := withPool(t, "kvm1")
+	l, pool := lab.Open(t), lab.Name(t)
+	host := l.StartHost(t).Name // What other tests do on theirs may leave it unknown for a moment who uses a file.
+	f, dir := labFleet(t, l, t.Name(), nil), directory(t, l, host)
+	diskPool(t, l, host, pool, dir)
 
 	d := owner(t, l, "Always", pool, pool)
+	d.Metadata.Host = host
 	d.Spec.Kernel.Path = dir + "/kernel" // It isn't there, so it is defined and doesn't start.
 	l.RemoveDomain(t, d.Spec.Name)
 
-	if vm, err := f.Create(t.Context(), d); err == nil || vm != nil {
-		t.Fatalf("creating it without its kernel: %+v, %v", vm, err)
+	vm, failed := f.Create(t.Context(), d)
+	if failed == nil || vm != nil {
+		t.Fatalf("creating it without its kernel: %+v, %v", vm, failed)
 	}
 
 	if left, err := f.FindByName(t.Context(), d.Spec.Name); !inventory.IsNotFound(err) {
-		t.Errorf("it is still there: %+v, %v", left, err)
+		t.Errorf("creating it ended with %v; it is still there: %+v, %v", failed, left, err)
 	}
 
-	nothingOn(t, l, "kvm1", dir+"/"+pool+"/*")
+	nothingOn(t, l, host, dir+"/"+pool+"/*")
 
 	// Broken off when its guest had been started, and was shut down since.
 	d.Spec.Kernel.Path = l.KernelPath()
-	id := leaveCreating(t, l, d, "kvm1")
+	id := leaveCreating(t, l, d, host)
 
-	l.Virsh(t, "kvm1", "start", id)
-	l.Virsh(t, "kvm1", "destroy", id)
+	l.Virsh(t, host, "start", id)
+	l.Virsh(t, host, "destroy", id)
 
 	vm, err := f.FindNow(t.Context(), id, inventory.LastKnown{})
 	if err != nil {
@@ -434,7 +439,7 @@ func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 	}
 
 	kept, gone := vm.Metadata.OwnDisks["disk0"].Path, vm.Metadata.OwnDisks["disk1"].Path
-	l.Run(t, "kvm1", "mv", gone, gone+".away")
+	l.Run(t, host, "mv", gone, gone+".away")
 
 	remove := "virsh vol-delete --pool " + pool + " " + path.Base(kept) // Without the definition, nothing else would.
 
@@ -443,13 +448,13 @@ func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 		t.Errorf("completing it without a disk: %+v, %v", vm, err)
 	}
 
-	onlyOn(t, f, id, "kvm1")
+	onlyOn(t, f, id, host)
 
-	if now := filesOn(t, l, "kvm1", dir); !slices.Equal(now, []string{kept, gone + ".away"}) {
+	if now := filesOn(t, l, host, dir); !slices.Equal(now, []string{kept, gone + ".away"}) {
 		t.Errorf("there are %q; want %q", now, []string{kept, gone + ".away"})
 	}
 
-	l.Run(t, "kvm1", "mv", gone+".away", gone)
+	l.Run(t, host, "mv", gone+".away", gone)
 
 	// As if the run had been killed before it noted that the disks are complete.
 	making := func(is bool) {
@@ -473,7 +478,7 @@ func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 		}
 	}
 
-	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 0 64k", kept) // For its guest, which has not booted.
+	l.Run(t, host, "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 0 64k", kept) // For its guest, which has not booted.
 	making(true)
 
 	if vm, err := f.Create(t.Context(), d); vm != nil || !errors.Is(err, inventory.ErrExists) ||
@@ -484,7 +489,7 @@ func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 			errRemedy(err))
 	}
 
-	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "read -q -P 7 0 64k", kept)
+	l.Run(t, host, "qemu-io", "-f", "qcow2", "-c", "read -q -P 7 0 64k", kept)
 	making(false)
 
 	vm, err = f.Create(t.Context(), d)
@@ -500,5 +505,5 @@ func TestLab_ownDisksOfACreationThatFails(t *testing.T) {
 		t.Errorf("deleting it: %+v, %v", report, err)
 	}
 
-	nothingOn(t, l, "kvm1", dir+"/"+pool+"/*")
+	nothingOn(t, l, host, dir+"/"+pool+"/*")
 }
