@@ -39,8 +39,8 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	// A saved guest may have any disk that the VM had.
 	if u.vm.ManagedSave {
 		if o.RemovedWithVM() && !placement.IsFirstBoot(key) {
-			u.kept = append(u.kept, fmt.Sprintf("%s (%s/%s): the VM's guest is saved, and may have it. The first change "+
-				"after the VM has run again and is off removes it", placement.OwnDiskTitle(key), o.Pool, o.Volume))
+			u.kept = append(u.kept, fmt.Sprintf("%s (%s/%s): the VM's memory is saved, and its guest may use the disk. "+
+				"The first change once the VM has run again and is off removes it", placement.OwnDiskTitle(key), o.Pool, o.Volume))
 		}
 
 		return nil
@@ -100,7 +100,7 @@ func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk
 func (u *update) releaseStarted(ctx context.Context, key string, o domain.OwnDisk) error {
 	err := u.manager.records.Storage().EnsureActive(ctx, u.vm.Host, o.Pool)
 	if inventory.IsNotFound(err) {
-		if move.IsGone(ctx, u.manager.hosts, u.vm.On, o.Path) {
+		if move.FileIsGone(ctx, u.manager.hosts, u.vm.On, o.Path) {
 			return nil
 		}
 

@@ -318,7 +318,7 @@ func (cl *Cleanup) removeLeftVolume(
 	case errors.Is(err, storage.ErrUnseen), errors.Is(err, storage.ErrUsersUnknown):
 		unseen = true
 	case inventory.IsNotFound(err), errors.Is(err, libvirt.ErrNoPool):
-		if IsGone(ctx, cl.hosts, h, left.Path) {
+		if FileIsGone(ctx, cl.hosts, h, left.Path) {
 			return "", false, nil // Its file is gone, too.
 		}
 
@@ -336,9 +336,9 @@ func (cl *Cleanup) removeLeftVolume(
 	return err.Error(), unseen, nil
 }
 
-// IsGone reports whether a host is known not to have a file whose storage pool it doesn't have either. A file may be on
-// a filesystem that isn't mounted.
-func IsGone(ctx context.Context, hosts *inventory.Inventory, h *inventory.Host, file string) bool {
+// FileIsGone reports whether a host is known not to have a file. It returns false if the file may be on a filesystem
+// that isn't mounted.
+func FileIsGone(ctx context.Context, hosts *inventory.Inventory, h *inventory.Host, file string) bool {
 	there, known := hosts.FilesOn(ctx, h, []string{file})[file]
 
 	return known && !there && storage.CheckMountedAt(ctx, h.Files(), path.Dir(file)) == nil
