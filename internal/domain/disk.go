@@ -58,7 +58,7 @@ var diskRules = map[string]rule{
 		effect: restart, why: "Drives can't be plugged into or out of a running VM; their media can.",
 	},
 	"disks.* cold bus": {
-		effect: restart, why: "A running VM keeps the disks of this bus; those on virtio, scsi and usb can be plugged.",
+		effect: restart, why: "Only disks on virtio, scsi and usb can be plugged into a running VM.",
 	},
 	"disks.* no slot": {effect: restart, why: "The running VM has no free PCI slot for it."},
 	"disks.* no bus":  {effect: restart, why: "The running VM has no USB controller."},

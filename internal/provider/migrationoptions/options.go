@@ -27,7 +27,7 @@ var Attributes = map[string]resource.Attribute{
 		Optional:            true, Validators: among(migration.Transports),
 	},
 	"completion_timeout_per_gib": resource.StringAttribute{
-		MarkdownDescription: "How long the migration may take for each GB. Then it disrupts the guest, or is aborted.",
+		MarkdownDescription: "How long the migration may take for each GB of data to copy. Then it disrupts the guest, or is aborted.",
 		Optional:            true, CustomType: value.DurationType,
 	},
 	"progress_timeout": resource.StringAttribute{
@@ -39,7 +39,7 @@ var Attributes = map[string]resource.Attribute{
 		Optional:            true, CustomType: value.DurationType,
 	},
 	"on_irrecoverable": resource.StringAttribute{
-		MarkdownDescription: "What happens if a migration that broke in post-copy can't be resumed: `keep` or `destroy`.",
+		MarkdownDescription: "What happens to a VM whose migration broke in post-copy and can't be resumed: `keep` or `destroy`.",
 		Optional:            true, Validators: among(migration.OnIrrecoverables),
 	},
 	"max_downtime": resource.StringAttribute{
