@@ -11,7 +11,7 @@ const (
 		"couldn't record it: move it back yourself (the error of the drain names it)"
 	endFails = "error `Unable to end maintenance`; the maintenance stays in the state"
 	endAgain = "destroys the maintenance"
-	endsRest = "restores the rest; then the host is open"
+	endsRest = "restores the rest"
 )
 
 // Tests of maintenances.
@@ -25,6 +25,7 @@ var (
 	twoStates        = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_twoStates"}
 	drainTwice       = Test{Package: "fleet/drain", Name: "TestLab_secondDrainIsRefusedSoon"}
 	targetDies       = Test{Package: "fleet/drain", Name: "TestLab_drainTargetDies"}
+	startRefused     = Test{Package: "fleet", Name: "TestLab_startAsksForRoom"}
 	disksDrained     = Test{Package: "fleet", Name: "TestLab_ownDisksAreDrained"}
 )
 
@@ -42,8 +43,10 @@ var drain = []Cell{
 	},
 	{LibvirtdFrozen, drainFails, drainAgain, unrecorded, []Test{draining.at("libvirtd frozen")}, ""},
 	{
-		QEMUKilled, "the VM is off and stays on the host; the drain succeeds", noChanges, nothing,
-		[]Test{draining.at("QEMU killed")},
+		QEMUKilled, "the VM is off and stays on the host; the drain succeeds, and `restore` doesn't start the VM",
+		"no changes, unless Terraform manages the VM with `Always` or `RerunOnFailure`: an update that starts it",
+		"nothing; it starts such a VM only after the end of the maintenance, and fails before (`HostCordoned`)",
+		[]Test{draining.at("QEMU killed"), startRefused},
 		"",
 	},
 	{QEMUFrozen, drainFails, drainAgain, drainsRest, []Test{draining.at("QEMU frozen")}, ""},

@@ -6,14 +6,15 @@ const (
 		"on the source"
 	sameMove   = "the same move"
 	moves      = "moves the VM"
+	movesCold  = moves + "; a drain also starts its guest"
 	noChanges  = "no changes"
 	nothing    = "nothing"
-	staysOff   = "the move fails; the VM stays off on the source, with its disk"
+	staysOff   = "the move fails; the VM stays off on the source, with its disk. A drain starts it again, if it can"
 	movesAgain = "the same move; a drain that was moving it lists it again"
 	noQEMU     = "a VM that is off has no QEMU"
 	inParts    = "error `Unable to move virtual machine`, `each host has a part of its memory`; nothing is removed"
-	comesLate  = "all of the memory arrives, and the guest runs on the target. The apply fails at the limit of " +
-		"`timeouts.update`"
+	comesLate  = "all of the memory arrives, and the guest runs on the target. The apply fails at the limit of its " +
+		"`timeouts`"
 	noMove   = "an update in place, and no move"
 	twice    = "peer-to-peer-migrations.md#if-the-connection-to-the-target-breaks-at-the-handover"
 	endsMove = "removes what is left at the source; the guest isn't restarted"
@@ -152,7 +153,8 @@ var postCopy = []Cell{
 		"",
 	},
 	{
-		LinkCut, "the apply tries to resume until `recovery_timeout`, then fails; neither part is destroyed",
+		LinkCut, "the apply tries to resume until `recovery_timeout`, then fails; neither part is destroyed. **With " +
+			"`on_irrecoverable = \"destroy\"`, both parts are destroyed then, and the guest's memory is lost**",
 		"`Broken migration is resumed`", "resumes the migration",
 		[]Test{resumedLater, moveBroken},
 		"",
@@ -171,14 +173,14 @@ var postCopy = []Cell{
 }
 
 var coldMove = []Cell{
-	{SSHAtSource, staysOff, movesAgain, moves, []Test{coldMoving.at("SSH cut at the source")}, ""},
-	{SSHAtTarget, staysOff, movesAgain, moves, []Test{coldMoving.at("SSH cut at the target")}, ""},
+	{SSHAtSource, staysOff, movesAgain, movesCold, []Test{coldMoving.at("SSH cut at the source")}, ""},
+	{SSHAtTarget, staysOff, movesAgain, movesCold, []Test{coldMoving.at("SSH cut at the target")}, ""},
 	{
-		LibvirtdKilled, staysOff, movesAgain, moves,
+		LibvirtdKilled, staysOff, movesAgain, movesCold,
 		[]Test{coldBreaks.at("target's daemon killed")},
 		"",
 	},
-	{LibvirtdFrozen, staysOff, movesAgain, moves, []Test{coldMoving.at("libvirtd frozen")}, ""},
+	{LibvirtdFrozen, staysOff, movesAgain, movesCold, []Test{coldMoving.at("libvirtd frozen")}, ""},
 	{Fault: QEMUKilled, Impossible: noQEMU},
 	{Fault: QEMUFrozen, Impossible: noQEMU},
 	{
@@ -194,7 +196,7 @@ var coldMove = []Cell{
 		[]Test{coldMoving.at("provider frozen")},
 		"",
 	},
-	{LinkCut, staysOff, movesAgain, moves, []Test{coldMoving.at("link cut")}, ""},
+	{LinkCut, staysOff, movesAgain, movesCold, []Test{coldMoving.at("link cut")}, ""},
 	{
 		DiskFull, "before the copy: blocker `InsufficientStorage`. During the copy: `No space left on device`; the " +
 			"target keeps no file, " +

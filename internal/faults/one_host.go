@@ -36,8 +36,8 @@ var (
 var create = []Cell{
 	{SSHAtSource, begun, creates, completes, []Test{creating}, ""},
 	{
-		SSHAtTarget, "warning `Name not checked on every host`; another host gets the VM. Without " +
-			"`on_unreachable = \"keep\"`, the plan fails if that host has resources of this state",
+		SSHAtTarget, "warning `Name not checked on every host`; a host that answers gets the VM. Without " +
+			"`on_unreachable = \"keep\"`, the plan fails if the other has resources of this state",
 		noChanges, nothing,
 		[]Test{silentHost},
 		"",
@@ -160,7 +160,7 @@ var stop = []Cell{
 		"",
 	},
 	{LinkCut, stillRuns, sameStop, stops, []Test{stopping}, ""},
-	{DiskFull, noSpace, "the same update", "completes it", []Test{stopping}, ""},
+	{DiskFull, "the VM may be off; " + noSpace, "the same update", "completes it", []Test{stopping}, ""},
 	{AgentHung, "the guest is asked through ACPI, and shuts down", noChanges, nothing, []Test{hungAgent}, ""},
 	{SecondRun, waits, "the second run's changes", "waits until the first run ends, then makes " +
 		"these changes", []Test{locked}, ""},
