@@ -16,9 +16,9 @@ func bandwidthRows() []Attribute {
 			{"average", "kB (1000 bytes) per second on average. Required if `peak` or `burst` is set; `0`: no limit."},
 			{"peak", "kB (1000 bytes) per second at most; `0`: no peak."},
 			{"burst", "KiB that may be sent at the speed of `peak`; `0`: no burst."},
-			{"floor", "kB (1000 bytes) per second that `network` guarantees; `0`: none. The network has the mode `nat`, " +
-				"`route`, `open` or `isolated`, and a `bandwidth.inbound` whose peak, or without one its average, holds all " +
-				"floors."},
+			{"floor", "kB (1000 bytes) per second that `network` guarantees; `0`: none. Requires a network with the mode " +
+				"`nat`, `route`, `open` or `isolated`, and with `bandwidth.inbound`: the sum of all floors must fit into its " +
+				"peak (default: average)."},
 		} {
 			row := Attribute{
 				Name: "bandwidth." + way + "." + limit.name, Place: "bandwidth/" + way + "@" + limit.name, Kind: Count,

@@ -60,7 +60,8 @@ func ownAttributes() map[string]schema.Attribute {
 		"conditions": Attribute(),
 		"blockers": migrationoptions.BlockersOfDataSource(
 			"Everything that blocks or may block moving the VM, for `target_host` or the host that fits best; if none fits, " +
-				"of all hosts together. Null if unknown."),
+				"of all hosts together. The options are those of its `virtfleet_migration_policy` and of the provider block. " +
+				"Null if unknown."),
 		migrationoptions.State: migrationoptions.StateOfDataSource(
 			"The migration in progress, otherwise the last recorded one: a `virtfleet_migration`, a change of `host`, or a " +
 				"drain. Moves by other tools aren't recorded. Null if there is none."),

@@ -61,8 +61,8 @@ func ownAttributes() map[string]schema.Attribute {
 		"dirty_rate_mode": schema.StringAttribute{
 			Optional: true,
 			MarkdownDescription: "How the dirty rate is measured. `page-sampling` compares samples. `dirty-bitmap` logs every " +
-				"write, and slows the guest down. `dirty-ring` needs KVM's ring, which no attribute enables. Both require " +
-				"libvirt 8.1 and KVM. Default: `page-sampling`.",
+				"write, and slows the guest down. `dirty-ring` needs KVM's dirty ring, which only a definition made by hand " +
+				"enables. These two require libvirt 8.1 and KVM. Default: `page-sampling`.",
 			Validators: []validator.String{
 				value.Among(string(libvirt.DirtyRatePageSampling), string(libvirt.DirtyRateBitmap),
 					string(libvirt.DirtyRateRing)),

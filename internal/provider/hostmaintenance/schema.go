@@ -81,8 +81,9 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 						"method":             resultAttribute("What was to be done with the VM."),
 						"target":             resultAttribute("Host that the VM was moved to, or was to be moved to. Null: none."),
 						"result": resultAttribute(
-							"What was done with the VM: `Moved`, `ColdMoved`, `ShutDown`, `Saved`, `Left` or `Failed`. `Left`: it " +
-								"was off and stayed on this host. Null: nothing yet."),
+							"What was done with the VM: `Moved`, `ColdMoved`, `ShutDown`, `Saved`, `Left` (it was off and stayed on this " +
+								"host) or `Failed` (also if it is pinned). With `External`, `Moved` also means that it was shut down or " +
+								"removed. Null: nothing yet."),
 						"reason": resultAttribute("Why it failed, or that its guest was forced off."),
 					},
 				},

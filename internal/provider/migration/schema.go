@@ -26,10 +26,10 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 			"the resource aborts a migration that still runs, and doesn't move the VM back.\n\nIf the VM's own " +
 			"resource sets another `host`, the plan warns and the apply fails: change `host` instead.\n\nIf a migration " +
 			"fails, the VM stays where it was, and the next apply tries again. A migration that fails [after the switch to " +
-			"post-copy](../guides/when-a-migration-fails.md#after-the-switch-to-post-copy) is resumed instead. If Terraform " +
-			"was killed, the next apply completes it.\n\nYou can import a migration while its record is among the " +
-			"VM's last five. The record has no `migration_options`, `timeouts` or `triggers`. Set `target_host` and " +
-			"`triggers` as they were, or neither: otherwise the next apply moves the VM.",
+			"post-copy](../guides/when-a-migration-fails.md#after-the-switch-to-post-copy) is resumed instead, [with other " +
+			"options](../guides/migration-options.md). If Terraform was killed, the next apply completes it.\n\nYou can " +
+			"import a migration while its record is among the VM's last five. Set `target_host` and `triggers` as they were: " +
+			"**otherwise the next apply moves the VM.** If you don't know its `triggers`, set neither.",
 		Attributes: attributes{
 			"virtual_machine_id": schema.StringAttribute{
 				Required:            true,

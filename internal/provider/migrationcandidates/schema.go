@@ -18,7 +18,9 @@ func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 	maps.Copy(attributes, ownAttributes())
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Shows for every host of the fleet whether a VM can be moved there, and lists all " +
-			"blockers if not. The plan of a move makes the same checks. Reading changes nothing.",
+			"blockers if not. The plan of a move makes the same checks, with more options: the VM's own `migration_options` " +
+			"don't count here. To add them, set `migration_options` of this data source.\n\nReading changes nothing on a " +
+			"host or in the guest. With `raw_commands`, libvirt marks the VM as tainted.",
 		Attributes: attributes,
 	}
 }

@@ -39,8 +39,9 @@ var Attributes = map[string]resource.Attribute{
 		Optional:            true, CustomType: value.DurationType,
 	},
 	"on_irrecoverable": resource.StringAttribute{
-		MarkdownDescription: "What happens to a VM whose migration broke in post-copy and can't be resumed: `keep` or `destroy`.",
-		Optional:            true, Validators: among(migration.OnIrrecoverables),
+		MarkdownDescription: "What happens to a VM whose migration broke in post-copy and can't be resumed: `keep`, or " +
+			"`destroy`, which ends both parts: **the guest's memory is lost**.",
+		Optional: true, Validators: among(migration.OnIrrecoverables),
 	},
 	"max_downtime": resource.StringAttribute{
 		MarkdownDescription: "How long the guest may be paused at the end of the migration.",

@@ -191,7 +191,7 @@ func vlanAttributes() map[string]schema.Attribute {
 		"trunk":      boolAttribute("Whether a VLAN with one tag is a trunk. Several always are. Default: `false`."),
 		"native_tag": int64Attribute("Tag of untagged traffic.", 1, 4095),
 		"native_mode": schema.StringAttribute{
-			MarkdownDescription: "How traffic with the native tag is sent: `tagged` or `untagged`.", Optional: true,
+			MarkdownDescription: "How packets of `native_tag` reach guests: `tagged` or `untagged`.", Optional: true,
 			Validators: []validator.String{value.Among("tagged", "untagged")},
 		},
 	}

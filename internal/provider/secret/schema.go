@@ -44,8 +44,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 	}
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Manages a libvirt secret, for storage with credentials, encrypted volumes and TPMs, or TLS. " +
-			"The secret has the same UUID on every host in `hosts`. While a VM's disk or TPM needs it, it isn't destroyed, " +
-			"and it is replaced only if a new `value_wo_version` confirms the value. Keep a copy of a passphrase " +
+			"The secret has the same UUID on every host in `hosts`. While a VM's disk or TPM needs it, destroying it fails, " +
+			"and so does replacing it without a new `value_wo_version`. Keep a copy of a passphrase " +
 			"elsewhere: without it, an encrypted volume can't be read.\n\n" +
 			"The value is write-only (Terraform 1.11 or later), and written again only with a new `value_wo_version`. A " +
 			"plan doesn't read the value, so it doesn't show if the value was changed on a host.\n\n" +

@@ -37,8 +37,8 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 			"If a pool isn't active, the next apply starts it. Until then, its `virtfleet_volume` resources stay in the " +
 			"state.\n\n" +
 			"libvirt lists the volumes of a pool as of its last refresh. It refreshes the pool when it is started, when " +
-			"an apply creates or changes it or a volume in it, and for `virsh pool-refresh`; a plan doesn't. A file that is " +
-			"put there by hand is a volume only then: to refresh, change `refresh_triggers`.",
+			"an apply creates or changes it or a volume in it, and for `virsh pool-refresh`; a plan doesn't. A file put " +
+			"there by hand becomes a volume at the next refresh: change `refresh_triggers`.",
 		Attributes: map[string]schema.Attribute{
 			"id":   value.StableString("Same as `name`."),
 			"name": replacedString("Name of the pool, unique on each host. A change replaces the pool."),
@@ -63,8 +63,8 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 			},
 			"build": schema.BoolAttribute{
 				MarkdownDescription: "Whether to create the storage of a new pool: a directory, filesystem, partition table, " +
-					"volume group or ZFS pool. For `dir` and `netfs`, an existing directory is used; otherwise, the apply fails " +
-					"if such storage exists already. Default: `true` for `dir` and `netfs`, otherwise `false`.",
+					"volume group or ZFS pool. For `dir` and `netfs`, an existing directory is used. For other types, the " +
+					"apply fails if such storage exists. Default: `true` for `dir` and `netfs`, otherwise `false`.",
 				Optional: true,
 			},
 			"refresh_triggers": schema.MapAttribute{

@@ -91,8 +91,8 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"bus": optionalString("Bus of the disk: " + value.OneOf(domain.DiskBuses) + ". Default for new disks: `virtio`; " +
 		"of a `cdrom`, `sata` (`ide` with the machine type `pc`, `scsi` on other architectures); of a `lun`, `scsi`; of a " +
 		"`floppy`, `fdc`."),
-	"format": optionalString("Format: " + value.OneOf(domain.DiskFormats) + ". Required with a backing " +
-		"file but a `virtfleet_image`. Default for new disks: `qcow2` with `pool` or a name that ends in `.qcow2`, " +
+	"format": optionalString("Format: " + value.OneOf(domain.DiskFormats) + ". Required if the backing " +
+		"file isn't a `virtfleet_image`. Default for new disks: `qcow2` with `pool` or a name that ends in `.qcow2`, " +
 		"otherwise what a storage pool reports, or `raw`."),
 	"cache": optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + ". Default for new disks: `default` " +
 		"(`writeback`) for a disk that is stored as a file, otherwise `none`."),
@@ -102,7 +102,8 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"boot_order": bootOrder(),
 	"shared": schema.BoolAttribute{
 		MarkdownDescription: "Whether all hosts share the storage of this `file`, `block` or `volume`. A move then neither " +
-			"copies nor removes the disk. Not the same as `shareable`. Default: `false`.",
+			"copies nor removes the disk. With a `block`, which no move copies, only the plan's warning ends. Not the same as " +
+			"`shareable`. Default: `false`.",
 		Optional: true,
 	},
 })

@@ -25,7 +25,7 @@ var (
 		},
 		"required": schema.BoolAttribute{
 			MarkdownDescription: "Whether such a VM must never share a host with this one: if no other host fits, neither " +
-				"is created or moved. Default: `false`, which only prefers other hosts.",
+				"is created or moved. Default: `false`, which only prefers other hosts for a new VM, not in a move.",
 			Optional: true,
 		},
 	}

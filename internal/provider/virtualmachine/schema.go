@@ -39,8 +39,8 @@ var vmSchema = schema.Schema{
 		"VM.\n\nIf you set `disks`, `interfaces` or a map in `devices`, list every device: anything not listed is removed, " +
 		"and **a disk with `pool` is deleted with its data** unless its `on_destroy` is `keep`. **`disks = {}` removes all " +
 		"disks.**\n\nA replacement (`-replace`, another `arch`) destroys the VM first. The new one gets its name and " +
-		"the disks that have no `pool`, **but neither the data of disks with `pool` nor the state of the TPM, even with " +
-		"`keep`.** " +
+		"the disks that have no `pool`, **but not the data of disks with `pool` or the TPM's state: with `keep`, they stay " +
+		"unused.** " +
 		"`create_before_destroy` doesn't work, because two VMs can't have one name.",
 	Attributes: mergeAttributes(definitionAttributes, policyAttributes, computedAttributes),
 }

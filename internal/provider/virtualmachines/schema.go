@@ -19,7 +19,7 @@ func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 		MarkdownDescription: "Lists the fleet's VMs, managed by Terraform or not, filtered by labels, host, phase and " +
 			"condition. The provider reads each host once, for the whole plan. Conditions that only QEMU, a guest or " +
 			"another host knows are `Unknown` here; `virtfleet_conditions` reads them for one VM. If a host that may have " +
-			"such VMs doesn't answer, the plan fails. With `on_unreachable = \"keep\"` in the provider block, it warns, " +
+			"listed VMs doesn't answer, the plan fails. With `on_unreachable = \"keep\"` in the provider block, it warns, " +
 			"and the VMs of that host are missing.",
 		Attributes: map[string]schema.Attribute{
 			"labels": schema.MapAttribute{
