@@ -4,12 +4,13 @@ package faults
 const (
 	staysAtSource = "error `Unable to move virtual machine`, `is on host \"...\" (Running)`; the guest continues " +
 		"on the source"
-	sameMove   = "the same move"
-	moves      = "moves the VM"
-	movesCold  = moves + "; a drain also starts its guest"
-	noChanges  = "no changes"
-	nothing    = "nothing"
-	staysOff   = "the move fails; the VM stays off on the source, with its disk. A drain starts it again, if it can"
+	sameMove  = "the same move"
+	moves     = "moves the VM"
+	movesCold = moves + "; starts a guest that a drain shut down"
+	noChanges = "no changes"
+	nothing   = "nothing"
+	staysOff  = "the move fails; the VM stays off on the source, with its disk. A guest that a drain shut down is " +
+		"started again, if possible"
 	movesAgain = "the same move; a drain that was moving it lists it again"
 	noQEMU     = "a VM that is off has no QEMU"
 	inParts    = "error `Unable to move virtual machine`, `each host has a part of its memory`; nothing is removed"
@@ -124,7 +125,7 @@ var postCopy = []Cell{
 	},
 	{LibvirtdFrozen, comesLate, noMove, endsMove, []Test{postFrozen.at("libvirtd frozen")}, ""},
 	{
-		QEMUKilled, "error that names what each host has; the guest's memory is lost, and nothing is destroyed",
+		QEMUKilled, "error that names what each host has; the guest's memory is lost. With `keep`, nothing is destroyed",
 		"warning `Broken migration can't be resumed`",
 		"fails and changes nothing. With `on_irrecoverable = \"destroy\"`: destroys what is left and fails; the apply " +
 			"after it starts the VM from its disks",
@@ -185,7 +186,7 @@ var coldMove = []Cell{
 	{Fault: QEMUFrozen, Impossible: noQEMU},
 	{
 		ProviderKilled, "Terraform ends; the VM stays off on the source, and the target has an unfinished copy", sameMove,
-		"removes the unfinished copy, and moves the VM",
+		"removes the unfinished copy, and " + movesCold,
 		[]Test{coldMoving.at("provider killed"), coldKilled},
 		"",
 	},
