@@ -57,6 +57,16 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 	put(evacuation.Shutdown)
 	f.ForgetAll()
 
+	// A host that takes no VMs now might be a target later, but not of this one.
+	f.Host(to.Name).Config.Unschedulable = true
+
+	if step := plan(true)[0]; step.Method != evacuation.MethodShutdown {
+		t.Errorf("a host isn't schedulable, and planned is %+v", step)
+	}
+
+	f.Host(to.Name).Config.Unschedulable = false
+	f.ForgetAll()
+
 	unasked := plan(false)
 	if unasked[0].Method != evacuation.MethodLive {
 		t.Errorf("QEMU was not asked, and planned is %+v", unasked)

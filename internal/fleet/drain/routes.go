@@ -40,8 +40,9 @@ func (dr *Drainer) routes(
 
 	for _, a := range others {
 		if excluded := knownBlockers(vm, a); len(excluded) > 0 {
+			// What the VM itself has stays when this host takes VMs again.
 			mu.Lock()
-			w.blockers[a.Host.Name] = excluded
+			w.blockers[a.Host.Name] = append(excluded, migration.DomainBlockers(inspected)...)
 			mu.Unlock()
 
 			continue
