@@ -216,34 +216,45 @@ func TestLab_lockKeepsOtherRunsOut(t *testing.T) {
 	release()
 }
 
+// What a killed run leaves is taken over. While the next run waits for the first lock, it also watches the second.
 func TestLab_lockOfAKilledRunIsTakenOver(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
 	f := labFleet(t, l, "bob", nil)
-	name := lab.Name(t)
+	on, names := f.Configured[0], []string{lab.Name(t), lab.Name(t)}
 
-	// What a run leaves that was killed: the secret, which is no longer renewed.
-	err := f.Configured[0].Conn.DefineOwnSecret(t.Context(), libvirt.OwnSecret{
-		UsageType: libvirt.SecretUsageVTPM, UsageID: lease.UsagePrefix + name, Value: []byte(`{"owner":"ghost"}`),
-	})
-	if err != nil {
-		t.Fatal(err)
+	// What a run leaves that was killed: the secrets, which are no longer renewed.
+	for _, name := range names {
+		err := on.Conn.DefineOwnSecret(t.Context(), libvirt.OwnSecret{
+			UsageType: libvirt.SecretUsageVTPM, UsageID: lease.UsagePrefix + name, Value: []byte(`{"owner":"` + names[0] + `"}`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 9*lease.TakeoverTime)
-	defer cancel()
+	for i, name := range names {
+		ctx, cancel := context.WithTimeout(t.Context(), 9*lease.TakeoverTime)
+		defer cancel()
 
-	_, release, err := f.Lock(ctx, f.Configured[0], name, "updating")
-	if err != nil {
-		t.Fatalf("not taken over: %v", err)
-	}
+		before := on.Conn.Calls()["virSecretLookupByUsage"]
 
-	release()
+		_, release, err := f.Lock(ctx, on, name, "updating")
+		if err != nil {
+			t.Fatalf("not taken over: %v", err)
+		}
 
-	_, err = f.Configured[0].Conn.OwnSecret(t.Context(), lease.UsagePrefix+name)
-	if !errors.Is(err, inventory.ErrNotFound) {
-		t.Errorf("the lock is still there: %v", err)
+		if reads := on.Conn.Calls()["virSecretLookupByUsage"] - before; i == 1 && reads > 30 {
+			t.Errorf("the second lock was watched from the beginning, in %d reads", reads)
+		}
+
+		release()
+
+		_, err = on.Conn.OwnSecret(t.Context(), lease.UsagePrefix+name)
+		if !errors.Is(err, inventory.ErrNotFound) {
+			t.Errorf("lock %d is still there: %v", i, err)
+		}
 	}
 }
 

@@ -13,8 +13,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
+// successorPrefix is the beginning of the usage id of a secret that isn't the root of a lease.
+const successorPrefix = UsagePrefix + "after:"
+
 // successor returns the usage id of the secret that marks s as abandoned.
-func successor(s libvirt.OwnSecret) string { return UsagePrefix + "after:" + s.UUID }
+func successor(s libvirt.OwnSecret) string { return successorPrefix + s.UUID }
 
 // chain reads the lease's secrets from its root to the last one, which is the one that counts. It is empty if the lease
 // is free.
@@ -60,7 +63,7 @@ func (w *watch) abandoned() bool { return w.unchanged >= unchangedPolls }
 
 // acquire waits for the lease until ctx ends.
 func (l *Held) acquire(ctx context.Context) error {
-	var w watch
+	w := l.keeper.watched(l.store, l.name)
 
 	err := l.tryUntilAcquired(ctx, &w)
 	if err != nil && ctx.Err() != nil && w.seen.UUID != "" {
@@ -104,6 +107,8 @@ func (l *Held) tryUntilAcquired(ctx context.Context, w *watch) error {
 			if took || err != nil {
 				return err
 			}
+		case w.unchanged == silentPolls:
+			l.keeper.watchOthers(l.store, l.name, last) //nolint:contextcheck // it outlives the order
 		}
 
 		if err := admission.Pause(ctx, pollInterval); err != nil {
