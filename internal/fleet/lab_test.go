@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -216,45 +217,70 @@ func TestLab_lockKeepsOtherRunsOut(t *testing.T) {
 	release()
 }
 
-// What a killed run leaves is taken over. While the next run waits for the first lock, it also watches the second.
+// What a killed run leaves is taken over. While the next run waits for the first lock, it also watches the others, on
+// this host and on the other ones that it has reached.
 func TestLab_lockOfAKilledRunIsTakenOver(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
 	f := labFleet(t, l, "bob", nil)
-	on, names := f.Configured[0], []string{lab.Name(t), lab.Name(t)}
+	here, there := f.Configured[0], f.Configured[1]
+	name := lab.Name(t)
+
+	if _, err := there.Conn.Info(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 
 	// What a run leaves that was killed: the secrets, which are no longer renewed.
-	for _, name := range names {
-		err := on.Conn.DefineOwnSecret(t.Context(), libvirt.OwnSecret{
-			UsageType: libvirt.SecretUsageVTPM, UsageID: lease.UsagePrefix + name, Value: []byte(`{"owner":"` + names[0] + `"}`),
+	leave := func(h *inventory.Host, usage string) {
+		err := h.Conn.DefineOwnSecret(t.Context(), libvirt.OwnSecret{
+			UsageType: libvirt.SecretUsageVTPM, UsageID: lease.UsagePrefix + usage, Value: []byte(`{"owner":"` + name + `"}`),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-
-	for i, name := range names {
+	// take takes a lock that was left, and returns in how many look-ups of secrets.
+	take := func(h *inventory.Host, name string) int {
 		ctx, cancel := context.WithTimeout(t.Context(), 9*lease.TakeoverTime)
 		defer cancel()
 
-		before := on.Conn.Calls()["virSecretLookupByUsage"]
+		before := h.Conn.Calls()["virSecretLookupByUsage"]
 
-		_, release, err := f.Lock(ctx, on, name, "updating")
+		_, release, err := f.Lock(ctx, h, name, "updating")
 		if err != nil {
-			t.Fatalf("not taken over: %v", err)
+			t.Errorf("not taken over: %v", err)
+
+			return 0
 		}
 
-		if reads := on.Conn.Calls()["virSecretLookupByUsage"] - before; i == 1 && reads > 30 {
-			t.Errorf("the second lock was watched from the beginning, in %d reads", reads)
-		}
+		calls := h.Conn.Calls()["virSecretLookupByUsage"] - before
 
 		release()
 
-		_, err = on.Conn.OwnSecret(t.Context(), lease.UsagePrefix+name)
+		_, err = h.Conn.OwnSecret(t.Context(), lease.UsagePrefix+name)
 		if !errors.Is(err, inventory.ErrNotFound) {
-			t.Errorf("lock %d is still there: %v", i, err)
+			t.Errorf("the lock is still there: %v", err)
 		}
+
+		return calls
+	}
+
+	leave(here, name)
+	leave(here, name+"-second")
+	leave(there, name)
+
+	take(here, name)
+
+	var all sync.WaitGroup
+	defer all.Wait()
+
+	for h, name := range map[*inventory.Host]string{here: name + "-second", there: name} {
+		all.Go(func() {
+			if calls := take(h, name); calls > 30 {
+				t.Errorf("a further lock, on %s, was watched from the beginning, with %d look-ups", h.Name, calls)
+			}
+		})
 	}
 }
 

@@ -13,17 +13,34 @@ import (
 // lives would have renewed its lease by then.
 const silentPolls = 4
 
-// watchOthers begins to watch the other leases that the owner of s has on the host, because this run may want them next
-// if the owner was killed. Then acquire continues with what was seen of them. Each lease is watched for itself: that an
-// owner doesn't renew one of them proves nothing about the others, and two owners may have the same name.
+// watchOthers begins to watch the other leases that the owner of s has, on this host and elsewhere, because this run
+// may want them next if the owner was killed. Then acquire continues with what was seen of them. Each lease is watched
+// for itself: that an owner doesn't renew one of them proves nothing about the others, and two owners may have the same
+// name.
 //
 // It only reads: an owner that lives doesn't lose a lease that no other run wants.
 func (k *Keeper) watchOthers(on Store, name string, s libvirt.OwnSecret) {
-	owner, key := ownerOf(s), on.Name()+"/"+ownerOf(s)
+	owner := ownerOf(s)
 	if owner == "" || k.lifetime.Err() != nil {
 		return
 	}
 
+	k.watchOn(on, name, owner)
+
+	if k.Elsewhere == nil {
+		return
+	}
+
+	for _, other := range k.Elsewhere() {
+		if other.Name() != on.Name() {
+			k.watchOn(other, "", owner)
+		}
+	}
+}
+
+// watchOn watches the leases of that owner on a host, except one.
+func (k *Keeper) watchOn(on Store, except, owner string) {
+	key := keyOf(on, owner)
 	if _, already := k.watching.LoadOrStore(key, struct{}{}); already {
 		return
 	}
@@ -40,12 +57,12 @@ func (k *Keeper) watchOthers(on Store, name string, s libvirt.OwnSecret) {
 		defer all.Wait()
 
 		for _, id := range ids {
-			other := strings.TrimPrefix(id, UsagePrefix)
-			if other == name || strings.HasPrefix(id, successorPrefix) {
+			name := strings.TrimPrefix(id, UsagePrefix)
+			if name == except || strings.HasPrefix(id, successorPrefix) {
 				continue
 			}
 
-			all.Go(func() { k.watchAhead(k.lifetime, on, other, owner) })
+			all.Go(func() { k.watchAhead(k.lifetime, on, name, owner) })
 		}
 	})
 }

@@ -18,9 +18,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// witness is a run together with what it has read. It notes each lease that is taken over too early.
+// witness is a run as it reaches one host, together with what it has read there. It notes each lease that is taken over
+// too early.
 type witness struct {
 	*run
+	host  string
 	mu    sync.Mutex
 	reads map[string]*sight // by the UUID of the secret
 	hasty []string
@@ -33,12 +35,48 @@ type sight struct {
 	count int
 }
 
-func newRun(store *secrets, id int, seed uint64, faults []fault, began time.Time, over chan struct{}) *witness {
-	return &witness{reads: map[string]*sight{}, run: &run{
-		secrets: store, id: id, faults: faults, began: began, over: over,
-		chaos: rand.New(rand.NewPCG(seed, uint64(id))), //nolint:gosec // it needs no secrecy
-	}}
+// befalls is a fault of a run: on is the host that it doesn't reach, "" for both.
+type befalls struct {
+	fault
+	on string
 }
+
+// hosts returns two hosts without leases.
+func hosts() map[string]*secrets {
+	return map[string]*secrets{"a": {all: map[string]libvirt.OwnSecret{}}, "b": {all: map[string]libvirt.OwnSecret{}}}
+}
+
+// newRun returns a process as it reaches each of the hosts.
+func newRun(
+	hosts map[string]*secrets, id int, seed uint64, faults []befalls, began time.Time, over chan struct{},
+) map[string]*witness {
+	all := map[string]*witness{}
+
+	for host, store := range hosts {
+		all[host] = &witness{host: host, reads: map[string]*sight{}, run: &run{
+			secrets: store, id: id, began: began, over: over,
+			chaos: rand.New(rand.NewPCG(seed, uint64(id)<<8|uint64(host[0]))), //nolint:gosec // it needs no secrecy
+		}}
+
+		for _, f := range faults {
+			if f.on == "" || f.on == host {
+				all[host].faults = append(all[host].faults, f.fault)
+			}
+		}
+	}
+
+	return all
+}
+
+// newKeeper returns the keeper of a run.
+func newKeeper(lifetime context.Context, owner string, on map[string]*witness) *Keeper {
+	k := NewKeeper(lifetime, owner, slog.New(slog.DiscardHandler))
+	k.Elsewhere = func() []Store { return []Store{on["a"], on["b"]} }
+
+	return k
+}
+
+func (w *witness) Name() string { return w.host }
 
 func (w *witness) OwnSecret(ctx context.Context, usageID string) (*libvirt.OwnSecret, error) {
 	s, err := w.run.OwnSecret(ctx, usageID)
@@ -73,58 +111,64 @@ func (w *witness) DefineOwnSecret(ctx context.Context, s libvirt.OwnSecret) erro
 	return w.run.DefineOwnSecret(ctx, s)
 }
 
-// A killed run leaves many leases on a host. The next run wants one after another. While it waits for the first, it sees
-// that the others are abandoned, too. It leaves alone what runs that live have there.
+// A killed run leaves leases on two hosts. The next run wants one after another. While it waits for the first, it sees
+// that the others are abandoned, too. It leaves alone what a run that lives has there, also if that has the same name.
 func TestTake_oneAfterAnotherOfAKilledRun(t *testing.T) {
 	t.Parallel()
 
+	const dead, later = 5 * time.Second, 5 * time.Minute
+
 	for name, tt := range map[string]struct {
-		faults []fault
-		owner  string // of the other leases
-		slow   int    // how many of the leases are watched from the beginning when they are wanted
+		fault befalls
+		other string // who has all but the first lease
+		slow  int    // how many of the leases are watched only when they are wanted
 	}{
-		"killed":                     {[]fault{{kind: killed, from: 5 * time.Second}}, "alice", 1},
-		"frozen":                     {[]fault{{kind: frozen, from: 5 * time.Second, till: 5 * time.Minute}}, "alice", 1},
-		"the others are another's":   {[]fault{{kind: killed, from: 5 * time.Second}}, "carol", 2},
-		"doesn't reach the host now": {[]fault{{partitioned, 5 * time.Second, 5 * time.Minute}}, "alice", 1},
+		"killed":                   {befalls{fault{kind: killed, from: dead}, ""}, "alice", 1},
+		"frozen":                   {befalls{fault{frozen, dead, later}, ""}, "alice", 1},
+		"doesn't reach the hosts":  {befalls{fault{partitioned, dead, later}, ""}, "alice", 1},
+		"the others are another's": {befalls{fault{kind: killed, from: dead}, ""}, "carol", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				began, over := time.Now(), make(chan struct{})
-				store := &secrets{all: map[string]libvirt.OwnSecret{}}
-				dies, die := context.WithCancel(t.Context())
-				alice := NewKeeper(dies, "alice", slog.New(slog.DiscardHandler))
-				others := NewKeeper(dies, tt.owner, slog.New(slog.DiscardHandler))
-				bob := NewKeeper(dies, "bob", slog.New(slog.DiscardHandler))
-				hers := newRun(store, 1, 1, tt.faults, began, over)
-				theirs := newRun(store, 2, 1, tt.faults, began, over)
-				carols := newRun(store, 3, 1, nil, began, over) // lives
-				his := newRun(store, 4, 1, nil, began, over)
-				names := []string{"first", "second", "third", "fourth"}
+				began, over, hosts := time.Now(), make(chan struct{}), hosts()
+				lifetime, die := context.WithCancel(t.Context())
+				wanted := []string{"a first", "a second", "b first", "b second"}
 
-				for i, name := range names {
-					k, on := others, theirs
-					if i == 0 {
-						k, on = alice, hers
-					}
+				var keepers []*Keeper
 
-					if _, _, err := k.Take(t.Context(), on, name, "changing"); err != nil {
+				take := func(owner string, on map[string]*witness, name string) (context.Context, *Held) {
+					host, object, _ := strings.Cut(name, " ")
+					k := newKeeper(lifetime, owner, on)
+					keepers = append(keepers, k)
+
+					held, l, err := k.Take(t.Context(), on[host], object, "changing")
+					if err != nil {
 						t.Fatal(err)
 					}
+
+					return held, l
 				}
 
-				live := NewKeeper(dies, "alice", slog.New(slog.DiscardHandler)) // that name occurs twice
-				held, _, err := live.Take(t.Context(), carols, "living", "changing")
-				if err != nil {
-					t.Fatal(err)
+				for i, name := range wanted {
+					owner := tt.other
+					if i == 0 {
+						owner = "alice"
+					}
+
+					take(owner, newRun(hosts, i, 1, []befalls{tt.fault}, began, over), name)
 				}
 
+				living, _ := take("alice", newRun(hosts, 8, 1, nil, began, over), "b third")
 				_ = admission.Pause(t.Context(), 10*time.Second-time.Since(began))
-				start := time.Now()
+				his := newRun(hosts, 9, 1, nil, began, over)
+				bob := newKeeper(lifetime, "bob", his)
 
-				for i, name := range names {
-					_, l, err := bob.Take(t.Context(), his, name, "changing")
+				for i, name := range wanted {
+					host, object, _ := strings.Cut(name, " ")
+					start := time.Now()
+
+					_, l, err := bob.Take(t.Context(), his[host], object, "changing")
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -134,22 +178,20 @@ func TestTake_oneAfterAnotherOfAKilledRun(t *testing.T) {
 					}
 
 					l.Release()
-
-					start = time.Now()
 				}
 
-				if err := Confirm(held); err != nil || Lost(held) != nil {
+				if err := Confirm(living); err != nil || Lost(living) != nil {
 					t.Errorf("the lease of a run that lives: %v", err)
 				}
 
-				if len(his.hasty) > 0 {
-					t.Errorf("taken over too early: %q", his.hasty)
+				if hasty := slices.Concat(his["a"].hasty, his["b"].hasty); len(hasty) > 0 {
+					t.Errorf("taken over too early: %q", hasty)
 				}
 
 				die()
 				close(over)
 
-				for _, k := range []*Keeper{alice, others, bob, live} {
+				for _, k := range append(keepers, bob) {
 					k.Wait()
 				}
 			})
@@ -164,14 +206,15 @@ func TestProperty_severalLeasesOfARun(t *testing.T) {
 
 	const length = 6 * time.Minute
 
-	names := []string{"vm", "other", "third", "volume:a"}
+	names := []string{"a vm", "a other", "b vm", "b volume:x"}
 
-	faults := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) fault {
-		from := rapid.IntRange(0, int(length/time.Second)).Draw(rt, "from")
-		f := fault{
-			kind: rapid.SampledFrom([]string{frozen, frozen, partitioned, partitioned, killed}).Draw(rt, "kind"),
-			from: time.Duration(from) * time.Second,
+	faults := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) (f befalls) {
+		f.kind = rapid.SampledFrom([]string{frozen, frozen, partitioned, partitioned, killed}).Draw(rt, "kind")
+		if f.kind == partitioned {
+			f.on = rapid.SampledFrom([]string{"", "a", "b"}).Draw(rt, "on")
 		}
+
+		f.from = time.Duration(rapid.IntRange(0, int(length/time.Second)).Draw(rt, "from")) * time.Second
 		f.till = f.from + time.Duration(rapid.IntRange(500, 70_000).Draw(rt, "for"))*time.Millisecond
 
 		return f
@@ -190,8 +233,8 @@ func TestProperty_severalLeasesOfARun(t *testing.T) {
 
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), length)
-			over, store, began := make(chan struct{}), &secrets{all: map[string]libvirt.OwnSecret{}}, time.Now()
-			all := make([]*witness, len(each))
+			over, hosts, began := make(chan struct{}), hosts(), time.Now()
+			all := make([]map[string]*witness, len(each))
 
 			for _, name := range names {
 				acts[name] = &history{past: map[string]bool{}}
@@ -200,9 +243,9 @@ func TestProperty_severalLeasesOfARun(t *testing.T) {
 			var working sync.WaitGroup
 
 			for id, faults := range each {
-				all[id] = newRun(store, id, seed, faults, began, over)
+				all[id] = newRun(hosts, id, seed, faults, began, over)
 
-				working.Go(func() { all[id].workOnSeveral(ctx, fmt.Sprintf(owners, id), names, acts) })
+				working.Go(func() { workOnSeveral(ctx, all[id], fmt.Sprintf(owners, id), names, acts) })
 			}
 
 			<-ctx.Done()
@@ -211,14 +254,16 @@ func TestProperty_severalLeasesOfARun(t *testing.T) {
 			time.Sleep(3 * time.Minute) //nolint:forbidigo // it is simulated time
 
 			lifetime, die := context.WithCancel(t.Context())
-			keeper := NewKeeper(lifetime, "the last", slog.New(slog.DiscardHandler))
-			r := newRun(store, 99, seed, nil, began, over)
+			r := newRun(hosts, 99, seed, nil, began, over)
+			keeper := newKeeper(lifetime, "the last", r)
 			all = append(all, r)
 
 			for _, name := range names {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*TakeoverTime)
 
-				_, l, err := keeper.Take(ctx, r, name, "ending")
+				host, object, _ := strings.Cut(name, " ")
+
+				_, l, err := keeper.Take(ctx, r[host], object, "ending")
 				if err == nil {
 					l.Release()
 				} else {
@@ -233,8 +278,8 @@ func TestProperty_severalLeasesOfARun(t *testing.T) {
 			keeper.Wait()
 			working.Wait()
 
-			for _, w := range all {
-				hasty = append(hasty, w.hasty...)
+			for _, on := range all {
+				hasty = slices.Concat(hasty, on["a"].hasty, on["b"].hasty)
 			}
 		})
 
@@ -255,9 +300,11 @@ func TestProperty_severalLeasesOfARun(t *testing.T) {
 }
 
 // workOnSeveral takes some of the leases, one after another, and uses them, again and again until all is over.
-func (w *witness) workOnSeveral(ctx context.Context, owner string, names []string, acts map[string]*history) {
+func workOnSeveral(
+	ctx context.Context, on map[string]*witness, owner string, names []string, acts map[string]*history,
+) {
 	lifetime, die := context.WithCancel(ctx)
-	k := NewKeeper(lifetime, owner, slog.New(slog.DiscardHandler))
+	k, w := newKeeper(lifetime, owner, on), on["a"]
 
 	defer k.Wait()
 	defer die()
@@ -268,7 +315,9 @@ func (w *witness) workOnSeveral(ctx context.Context, owner string, names []strin
 		held, release := order, []func(){}
 
 		for _, name := range wanted {
-			next, l, err := k.Take(held, w, name, "changing")
+			host, object, _ := strings.Cut(name, " ")
+
+			next, l, err := k.Take(held, on[host], object, "changing")
 			if err != nil {
 				wanted = nil
 

@@ -48,6 +48,10 @@ type Store interface {
 
 // Keeper takes leases for one run. Its methods may be called from several goroutines.
 type Keeper struct {
+	// Elsewhere returns hosts that were reached and may have further leases of a killed run. nil: there are none. It is
+	// set before the first lease is taken.
+	Elsewhere func() []Store
+
 	owner      string
 	log        *slog.Logger
 	mutexes    admission.Mutexes
