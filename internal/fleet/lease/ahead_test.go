@@ -159,10 +159,34 @@ func TestTake_oneAfterAnotherOfAKilledRun(t *testing.T) {
 					take(owner, newRun(hosts, i, 1, []befalls{tt.fault}, began, over), name)
 				}
 
+				meanwhile := []string{"a fast", "b fast"} // wanted while the run waits for the first
+				for i, name := range meanwhile {
+					take(tt.other, newRun(hosts, 6+i, 1, []befalls{tt.fault}, began, over), name)
+				}
+
 				living, _ := take("alice", newRun(hosts, 8, 1, nil, began, over), "b third")
 				_ = admission.Pause(t.Context(), 10*time.Second-time.Since(began))
 				his := newRun(hosts, 9, 1, nil, began, over)
 				bob := newKeeper(lifetime, "bob", his)
+
+				var all sync.WaitGroup
+
+				for i, name := range meanwhile {
+					host, object, _ := strings.Cut(name, " ")
+
+					all.Go(func() {
+						_ = admission.Pause(t.Context(), time.Duration(13+3*i)*time.Second)
+
+						_, l, err := bob.Take(t.Context(), his[host], object, "changing")
+						if err != nil {
+							t.Error(err)
+
+							return
+						}
+
+						l.Release()
+					})
+				}
 
 				for i, name := range wanted {
 					host, object, _ := strings.Cut(name, " ")
@@ -179,6 +203,8 @@ func TestTake_oneAfterAnotherOfAKilledRun(t *testing.T) {
 
 					l.Release()
 				}
+
+				all.Wait()
 
 				if err := Confirm(living); err != nil || Lost(living) != nil {
 					t.Errorf("the lease of a run that lives: %v", err)
@@ -299,15 +325,29 @@ func TestProperty_severalLeasesOfARun(t *testing.T) {
 	})
 }
 
-// workOnSeveral takes some of the leases, one after another, and uses them, again and again until all is over.
+// workOnSeveral carries out several operations of a run at once.
 func workOnSeveral(
 	ctx context.Context, on map[string]*witness, owner string, names []string, acts map[string]*history,
 ) {
 	lifetime, die := context.WithCancel(ctx)
-	k, w := newKeeper(lifetime, owner, on), on["a"]
+	k := newKeeper(lifetime, owner, on)
 
 	defer k.Wait()
 	defer die()
+
+	var all sync.WaitGroup
+	defer all.Wait()
+
+	for operation := range 2 {
+		all.Go(func() { operate(ctx, k, on, fmt.Sprintf("operation %d of run %d", operation, on["a"].id), names, acts) })
+	}
+}
+
+// operate takes some of the leases, one after another, and uses them, again and again until all is over.
+func operate(
+	ctx context.Context, k *Keeper, on map[string]*witness, who string, names []string, acts map[string]*history,
+) {
+	w := on["a"]
 
 	for turn := 0; ctx.Err() == nil && w.waitWhileFrozen(); turn++ {
 		order, cancel := context.WithTimeout(ctx, time.Duration(5+w.random(120))*time.Second)
@@ -333,7 +373,7 @@ func workOnSeveral(
 				time.Sleep(time.Duration(w.random(300)) * time.Millisecond) //nolint:forbidigo // it is simulated time
 
 				for _, name := range wanted {
-					acts[name].act(fmt.Sprintf("run %d in turn %d", w.id, turn))
+					acts[name].act(fmt.Sprintf("%s in turn %d", who, turn))
 				}
 			}
 
