@@ -161,7 +161,7 @@ func TestTake_oneAfterAnotherOfAKilledRun(t *testing.T) {
 
 				meanwhile := []string{"a fast", "b fast"} // wanted while the run waits for the first
 				for i, name := range meanwhile {
-					take(tt.other, newRun(hosts, 6+i, 1, []befalls{tt.fault}, began, over), name)
+					take("alice", newRun(hosts, 6+i, 1, []befalls{tt.fault}, began, over), name)
 				}
 
 				living, _ := take("alice", newRun(hosts, 8, 1, nil, began, over), "b third")
