@@ -225,6 +225,64 @@ func TestTake_oneAfterAnotherOfAKilledRun(t *testing.T) {
 	}
 }
 
+// Whoever asks first whether a lease was left behind takes it over afterwards without watching it once more. A run that
+// lives is named within a few renewals.
+func TestLiveHolder_thenTake(t *testing.T) {
+	t.Parallel()
+
+	for name, dies := range map[string]bool{"killed": true, "lives": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began, over, hosts := time.Now(), make(chan struct{}), hosts()
+				lifetime, die := context.WithCancel(t.Context())
+
+				var faults []befalls
+				if dies {
+					faults = []befalls{{fault{kind: killed, from: 5 * time.Second}, ""}}
+				}
+
+				hers, his := newRun(hosts, 1, 1, faults, began, over), newRun(hosts, 2, 1, nil, began, over)
+				alice, bob := newKeeper(lifetime, "alice", hers), newKeeper(lifetime, "bob", his)
+
+				_, held, err := alice.Take(t.Context(), hers["a"], "vm", "changing")
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				_ = admission.Pause(t.Context(), 10*time.Second-time.Since(began))
+
+				who, err := bob.LiveHolder(t.Context(), his["a"], "vm")
+				if err != nil || strings.HasPrefix(who, "alice is changing it") == dies {
+					t.Errorf("the holder, after %v: %q, %v", time.Since(began), who, err)
+				}
+
+				if !dies {
+					held.Release()
+				}
+
+				start := time.Now()
+
+				_, l, err := bob.Take(t.Context(), his["a"], "vm", "changing")
+				if took := time.Since(start); err != nil || took > TakeoverTime || dies && took < settleTime {
+					t.Fatalf("taken after %v: %v", took, err)
+				}
+
+				l.Release()
+
+				if len(his["a"].hasty) > 0 {
+					t.Errorf("taken over too early: %q", his["a"].hasty)
+				}
+
+				die()
+				close(over)
+				alice.Wait()
+				bob.Wait()
+			})
+		})
+	}
+}
+
 // Whatever befalls runs that take several leases one after another, no two of them change an object at one time. Each
 // run takes over only what it has itself read unchanged for the full time, and what dead ones left is taken over.
 func TestProperty_severalLeasesOfARun(t *testing.T) {
@@ -285,7 +343,7 @@ func TestProperty_severalLeasesOfARun(t *testing.T) {
 			all = append(all, r)
 
 			for _, name := range names {
-				ctx, cancel := context.WithTimeout(t.Context(), 2*TakeoverTime)
+				ctx, cancel := context.WithTimeout(t.Context(), 3*TakeoverTime)
 
 				host, object, _ := strings.Cut(name, " ")
 

@@ -219,9 +219,10 @@ func Current(ctx context.Context, on Store, name string) (*libvirt.OwnSecret, er
 	return &all[len(all)-1], nil
 }
 
-// LiveHolder describes the run that holds the lease and renews it; "" if no run does.
-func LiveHolder(ctx context.Context, on Store, name string) (string, error) {
-	var w watch
+// LiveHolder describes the run that holds the lease and renews it; "" if no run does. What it saw of an abandoned lease
+// counts for Take.
+func (k *Keeper) LiveHolder(ctx context.Context, on Store, name string) (string, error) {
+	w := k.watched(on, name)
 
 	for first := true; !w.abandoned(); first = false {
 		now, err := Current(ctx, on, name)
@@ -229,9 +230,16 @@ func LiveHolder(ctx context.Context, on Store, name string) (string, error) {
 			return "", err
 		}
 
-		if w.look(*now) && !first {
+		switch {
+		case w.look(*now) && !first:
+			k.seen.Delete(keyOf(on, name))
+
 			return Holder(*now), nil
+		case w.unchanged == silentPolls:
+			k.watchOthers(on, name, *now) //nolint:contextcheck // it outlives the question
 		}
+
+		k.seen.Store(keyOf(on, name), w)
 
 		if err := admission.Pause(ctx, pollInterval); err != nil {
 			return "", err
