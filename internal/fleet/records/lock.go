@@ -45,9 +45,8 @@ func (s *Store) LeaseAgainstOthers(
 	return l, lockedError(h, err)
 }
 
-// LiveHolder describes the run that holds the lock called name on the host and renews it; "" if no run does. To find out
-// that a lock was left behind takes the first part of the time in which Lock takes it over, which then only takes the
-// rest.
+// LiveHolder describes the run that holds the lock called name on the host and renews it; "" if no run does. The time
+// that it took to find out that a lock was left behind is saved when Lock takes it over.
 func (s *Store) LiveHolder(ctx context.Context, h *inventory.Host, name string) (string, error) {
 	return s.leases.LiveHolder(ctx, h.Conn, name)
 }
