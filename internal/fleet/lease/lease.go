@@ -59,7 +59,7 @@ type Keeper struct {
 	lifetime   context.Context //nolint:containedctx // bounds renewals in the background, not a call
 	// own are the leases that this run holds, by host and name.
 	own sync.Map
-	// seen has what this run saw of other runs' leases before it wanted them: a watch, by host and name.
+	// seen has what this run saw of other runs' leases before an operation wanted them: a watch, by host and name.
 	seen sync.Map
 	// watching has the owners whose leases are being watched, by host and owner.
 	watching sync.Map

@@ -42,7 +42,7 @@ func NewStore(hosts *inventory.Inventory, cfg Config) *Store {
 	leases := lease.NewKeeper(renewals, cfg.Owner, cfg.Log)
 	leases.Elsewhere = func() (all []lease.Store) {
 		for _, h := range hosts.Present() {
-			if h.Conn.HasAnswered() { // Nobody has to touch a key for a host that this run doesn't need.
+			if h.Conn.HasAnswered() { // No user has to touch a key for another one.
 				all = append(all, h.Conn)
 			}
 		}
