@@ -95,8 +95,8 @@ func (k *Keeper) watchAhead(ctx context.Context, on Store, name, owner string) {
 	}
 }
 
-// watched returns what this run has seen of a lease before this operation wants it. However long ago that was: the lease
-// counts as abandoned only if the next read shows the same value, and a secret never gets a value twice.
+// watched returns what this run has seen of a lease before this operation wants it. However long ago that was: the
+// lease counts as abandoned only if the next read shows the same value, and a secret never gets a value twice.
 func (k *Keeper) watched(on Store, name string) watch {
 	found, _ := k.seen.Load(keyOf(on, name))
 
