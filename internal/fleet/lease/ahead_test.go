@@ -41,8 +41,8 @@ type befalls struct {
 	on string
 }
 
-// hosts returns two hosts without leases.
-func hosts() map[string]*secrets {
+// twoHosts returns two hosts without leases.
+func twoHosts() map[string]*secrets {
 	return map[string]*secrets{"a": {all: map[string]libvirt.OwnSecret{}}, "b": {all: map[string]libvirt.OwnSecret{}}}
 }
 
@@ -131,7 +131,7 @@ func TestTake_oneAfterAnotherOfAKilledRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				began, over, hosts := time.Now(), make(chan struct{}), hosts()
+				began, over, hosts := time.Now(), make(chan struct{}), twoHosts()
 				lifetime, die := context.WithCancel(t.Context())
 				wanted := []string{"a first", "a second", "b first", "b second"}
 
@@ -234,7 +234,7 @@ func TestLiveHolder_thenTake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				began, over, hosts := time.Now(), make(chan struct{}), hosts()
+				began, over, hosts := time.Now(), make(chan struct{}), twoHosts()
 				lifetime, die := context.WithCancel(t.Context())
 
 				var faults []befalls
@@ -317,7 +317,7 @@ func TestProperty_severalLeasesOfARun(t *testing.T) {
 
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), length)
-			over, hosts, began := make(chan struct{}), hosts(), time.Now()
+			over, hosts, began := make(chan struct{}), twoHosts(), time.Now()
 			all := make([]map[string]*witness, len(each))
 
 			for _, name := range names {
