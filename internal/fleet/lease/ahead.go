@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -95,15 +96,18 @@ func (k *Keeper) watchAhead(ctx context.Context, on Store, name, owner string) {
 	}
 }
 
-// watched returns what this run has seen of a lease before this operation wants it. However long ago that was: the
-// lease counts as abandoned only if the next read shows the same value, and a secret never gets a value twice.
+// watched returns what this run has seen of a lease before this operation wants it. However long ago it was abandoned:
+// it counts as abandoned only if the next read shows the same value, and a secret never gets a value twice. If it was
+// not seen for long enough, only a watch counts that continues: in a gap, the host may not have answered its owner.
 func (k *Keeper) watched(on Store, name string) watch {
 	found, _ := k.seen.Load(keyOf(on, name))
 
 	w, ok := found.(watch)
-	if ok {
-		w.unchanged-- // The next read may follow the last one sooner than after pollInterval.
+	if !ok || !w.abandoned() && time.Since(w.at) > renewInterval {
+		return watch{}
 	}
+
+	w.unchanged-- // The next read may follow the last one sooner than after pollInterval.
 
 	return w
 }

@@ -226,11 +226,16 @@ func TestTake_oneAfterAnotherOfAKilledRun(t *testing.T) {
 }
 
 // Whoever asks first whether a lease was left behind takes it over afterwards without watching it once more. A run that
-// lives is named within a few renewals.
+// lives is named within a few renewals. Who asked too briefly, a while ago, knows nothing.
 func TestLiveHolder_thenTake(t *testing.T) {
 	t.Parallel()
 
-	for name, dies := range map[string]bool{"killed": true, "lives": false} {
+	for name, tt := range map[string]struct {
+		dies bool
+		asks time.Duration
+	}{
+		"killed": {true, time.Minute}, "lives": {false, time.Minute}, "asked too briefly": {true, 15 * time.Second},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -238,7 +243,7 @@ func TestLiveHolder_thenTake(t *testing.T) {
 				lifetime, die := context.WithCancel(t.Context())
 
 				var faults []befalls
-				if dies {
+				if tt.dies {
 					faults = []befalls{{fault{kind: killed, from: 5 * time.Second}, ""}}
 				}
 
@@ -252,19 +257,28 @@ func TestLiveHolder_thenTake(t *testing.T) {
 
 				_ = admission.Pause(t.Context(), 10*time.Second-time.Since(began))
 
-				who, err := bob.LiveHolder(t.Context(), his["a"], "vm")
-				if err != nil || strings.HasPrefix(who, "alice is changing it") == dies {
+				asking, cancel := context.WithTimeout(t.Context(), tt.asks)
+				brief := tt.asks < time.Minute
+
+				who, err := bob.LiveHolder(asking, his["a"], "vm")
+				if (err != nil) != brief || strings.HasPrefix(who, "alice is changing it") == tt.dies {
 					t.Errorf("the holder, after %v: %q, %v", time.Since(began), who, err)
 				}
 
-				if !dies {
+				cancel()
+
+				if brief {
+					_ = admission.Pause(t.Context(), time.Minute)
+				}
+
+				if !tt.dies {
 					held.Release()
 				}
 
 				start := time.Now()
 
 				_, l, err := bob.Take(t.Context(), his["a"], "vm", "changing")
-				if took := time.Since(start); err != nil || took > TakeoverTime || dies && took < settleTime {
+				if took := time.Since(start); err != nil || (took > TakeoverTime) != brief || tt.dies && took < settleTime {
 					t.Fatalf("taken after %v: %v", took, err)
 				}
 

@@ -42,11 +42,14 @@ func chain(ctx context.Context, on Store, name string) ([]libvirt.OwnSecret, err
 type watch struct {
 	seen      libvirt.OwnSecret
 	unchanged int
+	at        time.Time // of the last read
 }
 
 // look records a secret that was read, and reports whether it has changed. Reads without an answer don't count: the
 // owner may have renewed the lease meanwhile.
 func (w *watch) look(s libvirt.OwnSecret) (changed bool) {
+	w.at = time.Now()
+
 	if s.UUID == w.seen.UUID && bytes.Equal(s.Value, w.seen.Value) {
 		w.unchanged++
 
@@ -101,7 +104,7 @@ func (l *Held) tryUntilAcquired(ctx context.Context, w *watch) error {
 					"holder", Holder(last))
 			}
 		case w.abandoned():
-			*w = watch{seen: w.seen}
+			*w = watch{seen: w.seen, at: w.at}
 
 			took, err := l.takeOver(ctx, all)
 			if took || err != nil {
@@ -227,6 +230,8 @@ func (k *Keeper) LiveHolder(ctx context.Context, on Store, name string) (string,
 	for first := true; !w.abandoned(); first = false {
 		now, err := Current(ctx, on, name)
 		if err != nil || now == nil {
+			k.seen.Delete(keyOf(on, name))
+
 			return "", err
 		}
 
