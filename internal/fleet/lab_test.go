@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -216,34 +217,70 @@ func TestLab_lockKeepsOtherRunsOut(t *testing.T) {
 	release()
 }
 
+// What a killed run leaves is taken over. While the next run waits for the first lock, it also watches the others, on
+// this host and on the other ones that it has reached.
 func TestLab_lockOfAKilledRunIsTakenOver(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
 	f := labFleet(t, l, "bob", nil)
+	here, there := f.Configured[0], f.Configured[1]
 	name := lab.Name(t)
 
-	// What a run leaves that was killed: the secret, which is no longer renewed.
-	err := f.Configured[0].Conn.DefineOwnSecret(t.Context(), libvirt.OwnSecret{
-		UsageType: libvirt.SecretUsageVTPM, UsageID: lease.UsagePrefix + name, Value: []byte(`{"owner":"ghost"}`),
-	})
-	if err != nil {
+	if _, err := there.Conn.Info(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 9*lease.TakeoverTime)
-	defer cancel()
+	// What a run leaves that was killed: the secrets, which are no longer renewed.
+	leave := func(h *inventory.Host, usage string) {
+		err := h.Conn.DefineOwnSecret(t.Context(), libvirt.OwnSecret{
+			UsageType: libvirt.SecretUsageVTPM, UsageID: lease.UsagePrefix + usage, Value: []byte(`{"owner":"` + name + `"}`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// take takes a lock that was left, and returns in how many look-ups of secrets.
+	take := func(h *inventory.Host, name string) int {
+		ctx, cancel := context.WithTimeout(t.Context(), 9*lease.TakeoverTime)
+		defer cancel()
 
-	_, release, err := f.Lock(ctx, f.Configured[0], name, "updating")
-	if err != nil {
-		t.Fatalf("not taken over: %v", err)
+		before := h.Conn.Calls()["virSecretLookupByUsage"]
+
+		_, release, err := f.Lock(ctx, h, name, "updating")
+		if err != nil {
+			t.Errorf("not taken over: %v", err)
+
+			return 0
+		}
+
+		calls := h.Conn.Calls()["virSecretLookupByUsage"] - before
+
+		release()
+
+		_, err = h.Conn.OwnSecret(t.Context(), lease.UsagePrefix+name)
+		if !errors.Is(err, inventory.ErrNotFound) {
+			t.Errorf("the lock is still there: %v", err)
+		}
+
+		return calls
 	}
 
-	release()
+	leave(here, name)
+	leave(here, name+"-second")
+	leave(there, name)
 
-	_, err = f.Configured[0].Conn.OwnSecret(t.Context(), lease.UsagePrefix+name)
-	if !errors.Is(err, inventory.ErrNotFound) {
-		t.Errorf("the lock is still there: %v", err)
+	take(here, name)
+
+	var all sync.WaitGroup
+	defer all.Wait()
+
+	for h, name := range map[*inventory.Host]string{here: name + "-second", there: name} {
+		all.Go(func() {
+			if calls := take(h, name); calls > 30 {
+				t.Errorf("a further lock, on %s, was watched from the beginning, with %d look-ups", h.Name, calls)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
@@ -146,6 +147,31 @@ func (h *Host) OwnSecret(ctx context.Context, usageID string) (*OwnSecret, error
 			}
 			return s, nil
 		})
+}
+
+// OwnSecretIDs returns the usage ids that begin with the prefix, in one round trip (virConnectListAllSecrets).
+func (h *Host) OwnSecretIDs(ctx context.Context, prefix string) ([]string, error) {
+	ids, err := call(ctx, h, readCall("listing secrets "+prefix), func(c *conn) ([]string, error) {
+		c.countCall("virConnectListAllSecrets")
+		all, err := c.c.ListAllSecrets(0)
+		if err != nil {
+			return nil, err
+		}
+		var ids []string
+		var failures error
+		for i := range all {
+			// libvirt's client knows both: neither asks the daemon.
+			usage, err := all[i].GetUsageType()
+			failures = errors.Join(failures, err)
+			id, err := all[i].GetUsageID()
+			failures = errors.Join(failures, err, all[i].Free())
+			if usage == golibvirt.SECRET_USAGE_TYPE_VTPM && strings.HasPrefix(id, prefix) {
+				ids = append(ids, id)
+			}
+		}
+		return ids, failures
+	})
+	return ids, h.withoutSecrets(err)
 }
 
 // SetOwnSecretValue writes s.Value to the secret that s names, which must exist (virSecretSetValue).

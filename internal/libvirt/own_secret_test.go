@@ -49,6 +49,11 @@ func TestSecret_isALock(t *testing.T) {
 	if diff := cmp.Diff(expected, *s); diff != "" {
 		t.Error(diff)
 	}
+	ids, err := h.OwnSecretIDs(ctx, id)
+	must(t, err)
+	if diff := cmp.Diff([]string{id}, ids); diff != "" {
+		t.Error(diff)
+	}
 	must(t, h.SetOwnSecretValue(ctx, OwnSecret{UsageID: id, Value: []byte("other")}))
 	s, err = h.OwnSecret(ctx, id)
 	must(t, err)

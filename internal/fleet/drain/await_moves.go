@@ -6,7 +6,6 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
@@ -76,7 +75,7 @@ func (dr *Drainer) concludeAbandoned(ctx context.Context, onItsWay error) error 
 		return nil
 	}
 
-	who, err := lease.LiveHolder(ctx, e.vm.On.Conn, e.vm.UUID)
+	who, err := dr.records.LiveHolder(ctx, e.vm.On, e.vm.UUID)
 	if err != nil || who != "" {
 		return nil //nolint:nilerr // The next look finds the holder, or the error, again.
 	}

@@ -1,10 +1,13 @@
 package inventory
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -58,5 +61,55 @@ func TestInventory_ReadAhead(t *testing.T) {
 
 	if dialledFenced.Load() != 0 || inv.Host("fenced").view != nil {
 		t.Error("the fenced host was asked")
+	}
+}
+
+// A reading that the end of the run interrupts says nothing about the host, so it warns of nothing. A host that refuses is
+// another matter.
+func TestInventory_ReadAhead_interruptedByTheEnd(t *testing.T) {
+	t.Parallel()
+
+	for name, tt := range map[string]struct{ refuses, warns bool }{
+		"the end comes first": {false, false}, "the host refuses": {true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			var log bytes.Buffer
+
+			dialled := make(chan struct{})
+			tell := sync.OnceFunc(func() { close(dialled) })
+
+			inv, err := New(map[string]HostConfig{"slow": {
+				URI: "qemu+ssh://host/system",
+				Dial: func(ctx context.Context, _ string) (net.Conn, error) {
+					tell()
+
+					if !tt.refuses {
+						<-ctx.Done()
+					}
+
+					return nil, errors.New("refused")
+				},
+			}}, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			inv.ReadAhead([]string{"slow"})
+			<-dialled
+
+			if tt.refuses {
+				inv.background.Wait()
+			}
+
+			if err := inv.Close(); err != nil {
+				t.Error(err)
+			}
+
+			if warned := strings.Contains(log.String(), "level=WARN"); warned != tt.warns {
+				t.Errorf("warned: %v, want %v:\n%s", warned, tt.warns, log.String())
+			}
+		})
 	}
 }

@@ -84,10 +84,14 @@ func (inv *Inventory) load(h *Host, l *loading) {
 	v := readView(ctx, h)
 	v.at = time.Now()
 
-	if v.Err != nil {
-		inv.log.WarnContext(ctx, "host did not answer", "host", h.Name, "error", v.Err.Error())
-	} else {
+	switch {
+	case v.Err == nil:
 		inv.log.DebugContext(ctx, "host read", "host", h.Name, "domains", len(v.Domains), "elapsed", v.at.Sub(began))
+	case inv.lifetime.Err() != nil:
+		// What was read ahead may be unfinished when the run ends. That says nothing about the host.
+		inv.log.DebugContext(ctx, "host not read before the end", "host", h.Name, "error", v.Err.Error())
+	default:
+		inv.log.WarnContext(ctx, "host did not answer", "host", h.Name, "error", v.Err.Error())
 	}
 
 	h.publish(l, v)

@@ -14,6 +14,8 @@
 //     An owner that still runs sees the successor at its next renewal; an owner that can't renew has stopped by then.
 //   - Only a holder whose lease is valid removes secrets, the root first: a chain without its root is no lease.
 //   - Only answered reads of an unchanged lease count, so that an owner doesn't lose it while the daemon is restarted.
+//   - A killed run leaves many leases. Who waits for one of them reads the others meanwhile, see ahead.go. Each is
+//     judged by its own reads: an owner that doesn't reach one host may reach another. Nothing but reads is done ahead.
 //
 // No clocks of different computers are compared. One case remains: a call that was already on its way to the host when
 // its run was suspended. The margin over Validity covers such calls.

@@ -43,10 +43,15 @@ type Store interface {
 	OwnSecret(ctx context.Context, usageID string) (*libvirt.OwnSecret, error)
 	SetOwnSecretValue(ctx context.Context, s libvirt.OwnSecret) error
 	UndefineOwnSecret(ctx context.Context, s libvirt.OwnSecret) error
+	OwnSecretIDs(ctx context.Context, prefix string) ([]string, error)
 }
 
 // Keeper takes leases for one run. Its methods may be called from several goroutines.
 type Keeper struct {
+	// Elsewhere returns hosts that were reached and may have further leases of a killed run. nil: there are none. It is
+	// set before the first lease is taken.
+	Elsewhere func() []Store
+
 	owner      string
 	log        *slog.Logger
 	mutexes    admission.Mutexes
@@ -54,6 +59,10 @@ type Keeper struct {
 	lifetime   context.Context //nolint:containedctx // bounds renewals in the background, not a call
 	// own are the leases that this run holds, by host and name.
 	own sync.Map
+	// seen has what this run saw of other runs' leases before an operation wanted them: a watch, by host and name.
+	seen sync.Map
+	// watching has the owners whose leases are being watched, by host and owner.
+	watching sync.Map
 }
 
 // NewKeeper returns a keeper for the run named owner. It renews its leases until lifetime ends.

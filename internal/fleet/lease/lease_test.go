@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -187,6 +189,22 @@ func (r *run) OwnSecret(ctx context.Context, usageID string) (found *libvirt.Own
 	})
 
 	return found, err
+}
+
+func (r *run) OwnSecretIDs(ctx context.Context, prefix string) (ids []string, err error) {
+	err = r.do(ctx, func() error {
+		for id := range r.all {
+			if strings.HasPrefix(id, prefix) {
+				ids = append(ids, id)
+			}
+		}
+
+		slices.Sort(ids)
+
+		return nil
+	})
+
+	return ids, err
 }
 
 // history is who acted, in turn.

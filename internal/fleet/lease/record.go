@@ -38,3 +38,13 @@ func Holder(s libvirt.OwnSecret) string {
 
 	return fmt.Sprintf("%s is %s it since %s", r.Owner, r.Purpose, r.Since.Format(time.RFC3339))
 }
+
+// ownerOf returns the name of the run that holds a lease, "" if its secret doesn't say it.
+func ownerOf(s libvirt.OwnSecret) string {
+	var r record
+	if err := json.Unmarshal(s.Value, &r); err != nil {
+		return ""
+	}
+
+	return r.Owner
+}

@@ -13,8 +13,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
+// successorPrefix is the beginning of the usage id of a secret that isn't the root of a lease.
+const successorPrefix = UsagePrefix + "after:"
+
 // successor returns the usage id of the secret that marks s as abandoned.
-func successor(s libvirt.OwnSecret) string { return UsagePrefix + "after:" + s.UUID }
+func successor(s libvirt.OwnSecret) string { return successorPrefix + s.UUID }
 
 // chain reads the lease's secrets from its root to the last one, which is the one that counts. It is empty if the lease
 // is free.
@@ -39,11 +42,14 @@ func chain(ctx context.Context, on Store, name string) ([]libvirt.OwnSecret, err
 type watch struct {
 	seen      libvirt.OwnSecret
 	unchanged int
+	at        time.Time // of the last read
 }
 
 // look records a secret that was read, and reports whether it has changed. Reads without an answer don't count: the
 // owner may have renewed the lease meanwhile.
 func (w *watch) look(s libvirt.OwnSecret) (changed bool) {
+	w.at = time.Now()
+
 	if s.UUID == w.seen.UUID && bytes.Equal(s.Value, w.seen.Value) {
 		w.unchanged++
 
@@ -60,7 +66,7 @@ func (w *watch) abandoned() bool { return w.unchanged >= unchangedPolls }
 
 // acquire waits for the lease until ctx ends.
 func (l *Held) acquire(ctx context.Context) error {
-	var w watch
+	w := l.keeper.watched(l.store, l.name)
 
 	err := l.tryUntilAcquired(ctx, &w)
 	if err != nil && ctx.Err() != nil && w.seen.UUID != "" {
@@ -98,12 +104,14 @@ func (l *Held) tryUntilAcquired(ctx context.Context, w *watch) error {
 					"holder", Holder(last))
 			}
 		case w.abandoned():
-			*w = watch{seen: w.seen}
+			*w = watch{seen: w.seen, at: w.at}
 
 			took, err := l.takeOver(ctx, all)
 			if took || err != nil {
 				return err
 			}
+		case w.unchanged == silentPolls:
+			l.keeper.watchOthers(l.store, l.name, last) //nolint:contextcheck // it outlives the order
 		}
 
 		if err := admission.Pause(ctx, pollInterval); err != nil {
@@ -214,19 +222,29 @@ func Current(ctx context.Context, on Store, name string) (*libvirt.OwnSecret, er
 	return &all[len(all)-1], nil
 }
 
-// LiveHolder describes the run that holds the lease and renews it; "" if no run does.
-func LiveHolder(ctx context.Context, on Store, name string) (string, error) {
-	var w watch
+// LiveHolder describes the run that holds the lease and renews it; "" if no run does. What it saw of an abandoned lease
+// counts for Take.
+func (k *Keeper) LiveHolder(ctx context.Context, on Store, name string) (string, error) {
+	w := k.watched(on, name)
 
 	for first := true; !w.abandoned(); first = false {
 		now, err := Current(ctx, on, name)
 		if err != nil || now == nil {
+			k.seen.Delete(keyOf(on, name))
+
 			return "", err
 		}
 
-		if w.look(*now) && !first {
+		switch {
+		case w.look(*now) && !first:
+			k.seen.Delete(keyOf(on, name))
+
 			return Holder(*now), nil
+		case w.unchanged == silentPolls:
+			k.watchOthers(on, name, *now) //nolint:contextcheck // it outlives the question
 		}
+
+		k.seen.Store(keyOf(on, name), w)
 
 		if err := admission.Pause(ctx, pollInterval); err != nil {
 			return "", err

@@ -61,7 +61,7 @@ func (rec *Recovery) concludeFor(
 		return rec.ConcludeInterrupted(ctx, vm, last, order.Options)
 	}
 
-	who, err := lease.LiveHolder(ctx, vm.On.Conn, vm.UUID)
+	who, err := rec.records.LiveHolder(ctx, vm.On, vm.UUID)
 	if err != nil {
 		return vm, err
 	}

@@ -302,7 +302,7 @@ func (cs *Claims) lockContender(
 	patience := permit.patienceFor(o)
 
 	l, err := cs.takeContender(ctx, o, patience)
-	if err != nil && ctx.Err() == nil && patience < rivalPatience && o.wasKilled(ctx) {
+	if err != nil && ctx.Err() == nil && patience < rivalPatience && cs.wasKilled(ctx, o) {
 		l, err = cs.takeContender(ctx, o, rivalPatience) // A run that was killed doesn't wait for this one.
 	}
 
@@ -328,11 +328,11 @@ func (cs *Claims) takeContender(ctx context.Context, o contender, patience time.
 }
 
 // wasKilled reports whether no run renews the lock of the contender.
-func (o contender) wasKilled(ctx context.Context) bool {
+func (cs *Claims) wasKilled(ctx context.Context, o contender) bool {
 	ctx, cancel := context.WithTimeout(ctx, holderPatience)
 	defer cancel()
 
-	holder, err := lease.LiveHolder(ctx, o.on.Conn, o.entry.UUID)
+	holder, err := cs.records.LiveHolder(ctx, o.on, o.entry.UUID)
 
 	return holder == "" && err == nil
 }

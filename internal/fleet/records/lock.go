@@ -45,6 +45,12 @@ func (s *Store) LeaseAgainstOthers(
 	return l, lockedError(h, err)
 }
 
+// LiveHolder describes the run that holds the lock called name on the host and renews it; "" if no run does. The time
+// that it took to find out that a lock was left behind is saved when Lock takes it over.
+func (s *Store) LiveHolder(ctx context.Context, h *inventory.Host, name string) (string, error) {
+	return s.leases.LiveHolder(ctx, h.Conn, name)
+}
+
 // lockedError adds to the error of a lease that another run has what users can do.
 func lockedError(h *inventory.Host, err error) error {
 	if taken, ok := errors.AsType[*lease.Error](err); ok && errors.Is(err, lease.ErrHeld) {

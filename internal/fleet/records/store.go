@@ -39,9 +39,19 @@ type Store struct {
 // operation that took them is cancelled.
 func NewStore(hosts *inventory.Inventory, cfg Config) *Store {
 	renewals, end := context.WithCancel(context.Background())
+	leases := lease.NewKeeper(renewals, cfg.Owner, cfg.Log)
+	leases.Elsewhere = func() (all []lease.Store) {
+		for _, h := range hosts.Present() {
+			if h.Conn.HasAnswered() { // No user has to touch a key for another one.
+				all = append(all, h.Conn)
+			}
+		}
+
+		return all
+	}
 
 	return &Store{
-		hosts: hosts, log: cfg.Log, leases: lease.NewKeeper(renewals, cfg.Owner, cfg.Log), endRenewals: end,
+		hosts: hosts, log: cfg.Log, leases: leases, endRenewals: end,
 		defaultEviction: cfg.DefaultEvictionStrategy, migration: cfg.Migration,
 	}
 }
