@@ -211,7 +211,7 @@ func (as *importedAs) isDescribed(name string, planned, is map[string]tftypes.Va
 	case "copy_of", "preallocation":
 		return is[name].IsNull()
 	case "encryption":
-		return is[name].IsNull() && as.Encrypted
+		return as.Encrypted && (is[name].IsNull() || planned[name].IsNull()) // An import finds only some secrets.
 	case "clone":
 		return is[name].IsNull() && is["image"].IsNull() // It is an overlay if it is based on an image.
 	case "image":
