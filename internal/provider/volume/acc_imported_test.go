@@ -29,11 +29,20 @@ resource "virtfleet_secret" "luks" {
   value_wo_version = "1"
 }
 `, name)
-	tf.Config(t, base+volume("size = \"8Mi\"\nformat = \"raw\"\nencryption = { secret = virtfleet_secret.luks.id }"))
+	encrypted := volume("size = \"8Mi\"\nformat = \"raw\"\nencryption = { secret = virtfleet_secret.luks.id }")
+	tf.Config(t, base+encrypted)
 	tf.Run(t, "apply")
 	state, _ := tf.State(t, "virtfleet_secret.luks")
 	uuid := fmt.Sprint(state["id"])
 	inode := l.Run(t, "kvm1", "stat", "-c", "%i %W", file)
+	// No VM has the volume, and the plan says all the same what a new value of the secret does to it.
+	tf.Config(t, strings.Replace(base, `"1"`, `"2"`, 1)+encrypted)
+	out := tf.Run(t, "plan")
+	for _, want := range []string{"Volume keeps its passphrase", "value_wo_version of its virtfleet_secret is new"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the plan of another passphrase doesn't say %q: %s", want, out)
+		}
+	}
 	empty := func() {
 		t.Helper()
 		if out, ok := tf.Empty(t); !ok {
