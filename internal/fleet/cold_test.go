@@ -82,7 +82,8 @@ func nothingOn(t *testing.T, l *lab.Lab, host string, files ...string) {
 }
 
 // A VM that is off takes along its disks, the variables of its firmware and the state of its TPM, byte by byte, and
-// starts from them on the target. The password of its screen goes with it.
+// starts from them on the target, where QEMU's and swtpm's users have other ids. The password of its screen goes with
+// it.
 func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 	t.Parallel()
 
@@ -117,6 +118,13 @@ func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 	files := []string{file, nvram, tpm + "/tpm2/tpm2-00.permall"}
 
 	l.Run(t, "kvm1", "sh", "-c", "printf mark | dd of="+nvram+" bs=1 seek=500000 conv=notrunc status=none")
+
+	l.Run(t, "kvm1", "chown", "-R", "997:996", nvram, tpm+"/tpm2")
+
+	permissions := func(host string) string {
+		return l.Run(t, host, "stat", "-c", "%n %a %u:%g", nvram, tpm, tpm+"/tpm2", files[2])
+	}
+	owned := permissions("kvm1")
 
 	var before []string
 	for _, name := range files {
@@ -159,11 +167,20 @@ func TestLab_coldMoveTakesFilesAlong(t *testing.T) {
 		}
 	}
 
+	if copied := permissions(target); copied != owned {
+		t.Errorf("modes and owners on %s are\n%swere\n%s", target, copied, owned)
+	}
+
 	if kept := checksum(t, l, "kvm1", file); kept != before[0] {
 		t.Errorf("the source's disk is %s, was %s", kept, before[0])
 	}
 
 	l.Virsh(t, target, "start", vm.UUID)
+
+	if used := permissions(target); strings.Contains(used, "997:996") {
+		t.Errorf("while the VM runs, the owners are\n%s", used)
+	}
+
 	l.Virsh(t, target, "destroy", vm.UUID)
 
 	// What was kept at the first host is never overwritten. Only the move itself sees it: no pool covers it.

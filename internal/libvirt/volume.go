@@ -22,6 +22,9 @@ type Volume struct {
 	PhysicalBytes   uint64 // from the beginning of a file to its end, holes included
 	Backing         string // the path of its backing file; "" if it has none
 	Encrypted       bool   // says that its content is encrypted, as far as libvirt knows
+	// Secret is the UUID of the secret with its passphrase. libvirt reports it until it reads the pool again, and later
+	// only if the usage of the secret is the path of the volume; otherwise it is "".
+	Secret string
 	// Changed is the time of the last change of the file or its metadata (ctime), as libvirt writes it: with nanoseconds.
 	// No program can set it. It is "" if the host doesn't report it.
 	Changed string
@@ -34,7 +37,7 @@ type Volume struct {
 // and the size that the header says, and resizes the volume by them, which overwrites the guest's data.
 func (v Volume) UsedAs(format string) Volume {
 	if v.isMisread(format) {
-		v.Format, v.CapacityBytes, v.Encrypted, v.Backing = format, v.PhysicalBytes, false, ""
+		v.Format, v.CapacityBytes, v.Encrypted, v.Secret, v.Backing = format, v.PhysicalBytes, false, "", ""
 	}
 	return v
 }
@@ -116,8 +119,12 @@ func parseVolume(document string) (*Volume, error) {
 				Owner string `xml:"owner"`
 				Group string `xml:"group"`
 			} `xml:"permissions"`
-			Changed    string    `xml:"timestamps>ctime"`
-			Encryption *struct{} `xml:"encryption"`
+			Changed    string `xml:"timestamps>ctime"`
+			Encryption *struct {
+				Secret struct {
+					UUID string `xml:"uuid,attr"`
+				} `xml:"secret"`
+			} `xml:"encryption"`
 		} `xml:"target"`
 		Backing string `xml:"backingStore>path"`
 	}
@@ -128,10 +135,14 @@ func parseVolume(document string) (*Volume, error) {
 	if slices.Contains(rawTypes, format) {
 		format = "raw"
 	}
+	secret := ""
+	if volume.Target.Encryption != nil {
+		secret = volume.Target.Encryption.Secret.UUID
+	}
 	return &Volume{
 		Path: volume.Target.Path, Name: volume.Name, Type: volume.Type, Format: format,
 		CapacityBytes: volume.Capacity, AllocationBytes: volume.Allocation, PhysicalBytes: volume.Physical,
-		Backing: volume.Backing, Encrypted: volume.Target.Encryption != nil, Changed: volume.Target.Changed,
+		Backing: volume.Backing, Encrypted: volume.Target.Encryption != nil, Secret: secret, Changed: volume.Target.Changed,
 		Mode: volume.Target.Permissions.Mode, Owner: volume.Target.Permissions.Owner, Group: volume.Target.Permissions.Group,
 	}, nil
 }

@@ -130,6 +130,8 @@ type diskRole struct {
 	target, format string
 	// readOnly says that the VM can't write to the disk.
 	readOnly bool
+	// secret is the UUID of the secret with the disk's passphrase.
+	secret string
 }
 
 // usedBy reports whether a definition names the volume anywhere, and as which disk.
@@ -151,6 +153,7 @@ func (v sought) usedBy(document string) (as diskRole, used bool) {
 			if t := parent.SelectElement("target"); t != nil {
 				return diskRole{
 					target: t.SelectAttrValue("dev", ""), format: formatOf(parent), readOnly: parent.SelectElement("readonly") != nil,
+					secret: secretOf(parent),
 				}, true
 			}
 		}
@@ -165,6 +168,16 @@ func formatOf(disk *etree.Element) string {
 		return ""
 	}
 	return driver.SelectAttrValue("type", "")
+}
+
+// secretOf returns the UUID of the secret that opens a disk, "" if its definition names none by its UUID.
+func secretOf(disk *etree.Element) string {
+	for _, at := range []string{"./source/encryption/secret", "./encryption/secret"} {
+		if secret := disk.FindElement(at); secret != nil {
+			return secret.SelectAttrValue("uuid", "")
+		}
+	}
+	return ""
 }
 
 func (v sought) mayBeIn(document string) bool {

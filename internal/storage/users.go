@@ -38,6 +38,8 @@ type User struct {
 	Format string
 	// ReadOnly says that the VM can't write to that disk.
 	ReadOnly bool
+	// Secret is the UUID of the secret with the passphrase of that disk; "" if it isn't encrypted.
+	Secret string
 }
 
 // String returns the user's name for messages.
@@ -307,7 +309,7 @@ func (s *Storage) usersAmong(ctx context.Context, files *hostFiles, v libvirt.Vo
 			if used {
 				users = append(users, User{
 					Host: files.host.Name(), VM: d.Name, UUID: d.UUID, Active: d.Active() && document == d.LiveXML, Target: as.target,
-					Format: as.format, ReadOnly: as.readOnly,
+					Format: as.format, ReadOnly: as.readOnly, Secret: as.secret,
 				})
 				break
 			}

@@ -32,6 +32,8 @@ type Planned struct {
 	arriving map[string][]string
 	// somewhere are the names of the pools whose hosts aren't known yet.
 	somewhere map[string]bool
+	// rewritten are the ids of the secrets whose values are written to the hosts again.
+	rewritten map[string]bool
 }
 
 // PlannedNetwork is what is planned of a network.
@@ -132,6 +134,23 @@ func (p *Planned) HasPool(name string) bool {
 	defer p.mu.Unlock()
 	_, planned := p.hosts[fleet.HostObject{Kind: status.StoragePool, Name: name}]
 	return planned || p.somewhere[name]
+}
+
+// PlanSecretValue records the id of a secret that the hosts have, and whose value is written again.
+func (p *Planned) PlanSecretValue(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rewritten == nil {
+		p.rewritten = map[string]bool{}
+	}
+	p.rewritten[id] = true
+}
+
+// SecretValue reports whether the value of the secret is planned to be written again.
+func (p *Planned) SecretValue(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rewritten[id]
 }
 
 // PlanVolume records the id of a volume or an image.

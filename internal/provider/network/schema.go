@@ -105,7 +105,9 @@ var forwardAttribute = blockAttribute("How the network is connected to the host'
 		"nat": schema.SingleNestedAttribute{
 			MarkdownDescription: "Addresses and ports to translate to, for `nat`.", Optional: true,
 			Attributes: map[string]schema.Attribute{
-				"start":      stringAttribute("First address, the same on every host. Default: the host's own address."),
+				"start": stringAttribute("First address. Every host translates to the same addresses, and replies reach only the " +
+					"host to which they are routed. For several hosts on one LAN, leave it out, or declare a network per host with " +
+					"addresses of its own. Default: the host's own address."),
 				"end":        stringAttribute("Last address."),
 				"port_start": int64Attribute("First port. Default: `1024`.", 1, 65535),
 				"port_end":   int64Attribute("Last port. Default: `65535`.", 1, 65535),

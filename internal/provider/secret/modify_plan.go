@@ -68,6 +68,7 @@ func (r *secretResource) ModifyPlan(
 	case replaced && !state.hasOtherVersion(plannedVersion(&plan)):
 		resp.Diagnostics.Append(r.checkReplacement(ctx, &state)...)
 	case !plan.ValueVersion.Equal(state.ValueVersion):
+		r.Data.Planned.PlanSecretValue(state.ID.ValueString())
 		resp.Diagnostics.Append(r.warnOfNewPassphrase(ctx, &state)...)
 	}
 	r.Data.Planned.Plan(status.Secret, plan.ID.ValueString(), targets.Names())

@@ -54,6 +54,7 @@ func (r *poolResource) ModifyPlan(
 	if req.State.Raw.IsNull() {
 		r.planHosts(&plan, types.MapNull(types.StringType), targets)
 		resp.Diagnostics.Append(plan.lacks("source.")...)
+		resp.Diagnostics.Append(checkLabel(ctx, "create", pool, targets)...)
 		return
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
@@ -67,6 +68,7 @@ func (r *poolResource) ModifyPlan(
 	if other != "" || pool.Directory() != before.Directory() {
 		r.planChanges(ctx, pool, &state)
 	}
+	resp.Diagnostics.Append(checkLabel(ctx, "update", pool, targets)...)
 	replaced := !plan.Name.Equal(state.Name) || !plan.Type.Equal(state.Type)
 	if plan.Name.Equal(state.Name) {
 		r.planHosts(&plan, state.HostStates, targets)

@@ -2,6 +2,7 @@ package storagepool_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -75,7 +76,7 @@ resource "virtfleet_storage_pool" "this" {
 }
 
 // TestAccStoragePool_permissions: a directory gets the declared permissions, also if it is there already, or a user has
-// changed them by hand. Its files stay.
+// changed them by hand. Its files stay. A label fails the plan on a host that has none.
 func TestAccStoragePool_permissions(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -102,6 +103,8 @@ resource "virtfleet_storage_pool" "this" {
 			return nil
 		})
 	}
+	labelled := strings.Replace(config("0731", "1234", ""), "permissions = {", `permissions = { label = "a:b:c:s0", `, 1)
+	unlabelled := regexp.MustCompile(`(?s)no\s+security\s+driver\s+selinux.*kvm1.*Remove\s+label`)
 	update := acctest.Action("virtfleet_storage_pool.this", plancheck.ResourceActionUpdate)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
@@ -114,7 +117,9 @@ resource "virtfleet_storage_pool" "this" {
 			return nil
 		},
 		Steps: []resource.TestStep{
+			{Config: labelled, ExpectError: unlabelled},
 			{Config: config("0731", "1234", "build = false"), Check: is("731 1234 4321")},
+			{Config: labelled, ExpectError: unlabelled},
 			{Config: config("0750", "1235", ""), ConfigPlanChecks: update, Check: is("750 1235 4321")},
 			{
 				PreConfig: func() {

@@ -98,6 +98,7 @@ func (r *volumeResource) ModifyPlan(
 		return
 	}
 	resp.Diagnostics.Append(state.keeping(unknown, planned, is)...)
+	resp.Diagnostics.Append(r.warnOfPassphrase(&state)...)
 	checkPreallocation(ctx, req, resp)
 	resp.Diagnostics.Append(r.checkPermissions(ctx, req.Plan, &state, as)...)
 	r.checkStays(&state, resp)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -50,6 +51,7 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 			resp.Diagnostics.Append(noteDrift(ctx, req.Private, resp.Private, &before, &state)...)
 		} else {
 			as := importedAs{Encrypted: found.Value.Encrypted}
+			state.Encryption = importedEncryption(ctx, s, *found)
 			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, as)...)
 		}
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
@@ -100,6 +102,32 @@ func (r *volumeResource) refusesImport(
 	}
 	diags.Append(f.Error())
 	return true
+}
+
+// importedEncryption returns the encryption of an imported volume with the secret that libvirt reports, otherwise with
+// that of the VMs that have the volume. It returns nil if neither names one secret.
+func importedEncryption(
+	ctx context.Context, s *storage.Storage, found hostset.Answer[libvirt.Volume],
+) *encryptionModel {
+	v := *found.Value
+	secrets := []string{v.Secret}
+	if v.Encrypted && v.Secret == "" {
+		hosts, err := s.UserHosts(ctx, found.Host, v.Pool)
+		if err != nil {
+			hosts = s.Hosts.Named(found.Host)
+		}
+		users, _ := s.KnownUsers(ctx, hosts, v) // It returns those of the hosts that answer.
+		secrets = nil
+		for _, u := range users {
+			secrets = append(secrets, u.Secret)
+		}
+	}
+	slices.Sort(secrets)
+	secrets = slices.DeleteFunc(slices.Compact(secrets), func(uuid string) bool { return uuid == "" })
+	if len(secrets) != 1 {
+		return nil
+	}
+	return &encryptionModel{Secret: types.StringValue(secrets[0])}
 }
 
 // findVolume looks for the volume on the host that had it last, then on all hosts. located is why that host is not the

@@ -159,10 +159,25 @@ func (m *model) keeping(unknown []string, planned, is map[string]tftypes.Value) 
 	}
 	const name = "encryption"
 	if want, was := planned[name], is[name]; want.IsKnown() && !want.IsNull() && !was.IsNull() && !want.Equal(was) {
-		diags.AddAttributeWarning(path.Root(name).AtName("secret"), "Volume keeps its passphrase", fmt.Sprintf(
+		diags.AddAttributeWarning(path.Root(name).AtName("secret"), keepsPassphrase, fmt.Sprintf(
 			"%s is encrypted already. The passphrase that opens it doesn't change with encryption.secret: no VM can use it "+
 				"unless the other secret has the same passphrase.\n\nTo create the volume again, without its data, run "+
 				"\"terraform taint\" for it and apply.", m.noun()))
+	}
+	return diags
+}
+
+// keepsPassphrase is the title of the warnings that a volume isn't encrypted again.
+const keepsPassphrase = "Volume keeps its passphrase"
+
+// warnOfPassphrase warns if the secret of an encrypted volume gets another value. No host may know that the volume has
+// that secret. A secret that the volume refers to is planned before it.
+func (r *volumeResource) warnOfPassphrase(state *model) (diags diag.Diagnostics) {
+	if state.Encryption != nil && r.Data.Planned.SecretValue(state.Encryption.Secret.ValueString()) {
+		diags.AddAttributeWarning(path.Root("encryption").AtName("secret"), keepsPassphrase, fmt.Sprintf(
+			"%s is encrypted already, and value_wo_version of its virtfleet_secret is new: the apply writes the value in the "+
+				"configuration to all hosts. If that isn't the passphrase of the volume, no VM can open it any more.\n\nSet "+
+				"value_wo_version as it was, unless you have changed the passphrase in the volume.", state.noun()))
 	}
 	return diags
 }
@@ -211,7 +226,7 @@ func (as *importedAs) isDescribed(name string, planned, is map[string]tftypes.Va
 	case "copy_of", "preallocation":
 		return is[name].IsNull()
 	case "encryption":
-		return is[name].IsNull() && as.Encrypted
+		return as.Encrypted && (is[name].IsNull() || planned[name].IsNull()) // An import finds only some secrets.
 	case "clone":
 		return is[name].IsNull() && is["image"].IsNull() // It is an overlay if it is based on an image.
 	case "image":

@@ -71,6 +71,7 @@ func TestReplacements(t *testing.T) {
 		"imported: of another image":  {overlay, values{"image": "p/b"}, plain, []string{"image"}},
 		"imported: no full clone":     {overlay, fullClone, plain, []string{"clone"}},
 		"imported: encrypted":         {nil, values{"encryption": luks}, encrypted, nil},
+		"imported: undeclared":        {values{"encryption": luks}, nil, encrypted, nil},
 		"imported: not encrypted":     {nil, values{"encryption": luks}, plain, []string{"encryption"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -124,8 +124,9 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				},
 			},
 			"encryption": schema.SingleNestedAttribute{
-				MarkdownDescription: "LUKS encryption.",
-				Optional:            true,
+				MarkdownDescription: "LUKS encryption. An import reads the secret that libvirt knows, or that a VM has for the " +
+					"volume. Otherwise declare it afterwards, which leaves the volume as it is.",
+				Optional: true,
 				Attributes: map[string]schema.Attribute{
 					"secret": schema.StringAttribute{
 						MarkdownDescription: "Id of a `virtfleet_secret` with the usage `volume` on the same host. " +
