@@ -100,7 +100,8 @@ func ResumePostCopy(ctx context.Context, request Request, transport string) (Sta
 // arrive any more, or the recovery timeout is over. The timeout doesn't end while memory still arrives. It returns nil
 // when the VM has arrived. Otherwise it returns the failure that it was given, an ErrIrrecoverable, or, where ctx ended
 // before the time was over, an ErrPostCopyBroken or ErrPostCopyOpen, or an ErrAllSent. No attempt begins once ctx has
-// ended: the record stays open for the next run. It stays open, too, if an attempt is refused as unsupported, which no waiting changes.
+// ended: the record stays open for the next run. It stays open, too, if an attempt is refused as unsupported, which no
+// waiting changes.
 //
 // Only the target's answer counts. If libvirt has lost the client that started the migration, it reports the migration
 // as failed, while QEMU continues by itself and succeeds. libvirt then refuses to resume it (ErrOperationInvalid), and
