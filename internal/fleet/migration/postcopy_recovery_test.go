@@ -95,6 +95,11 @@ func TestLab_brokenPostCopyIsRecovered(t *testing.T) {
 			t.Errorf("%s: state %+v: %v", transport, state, err)
 		}
 		b.switchedOver(t)
+		// It tells that all was sent, even if libvirt is restarted and has forgotten it.
+		log := b.lab.Run(t, b.source.Name(), "tail", "-n", "3", "/var/log/libvirt/qemu/"+b.machine.Name+".log")
+		if !strings.Contains(log, "reason=migrated") {
+			t.Errorf("%s: the log of the source's QEMU ends with %q", transport, log)
+		}
 		lab.Await(t, "the guest to keep counting", func() bool { return b.counter(b.target.Name()) > before })
 		b.noSockets(t)
 		b.turn(t)
