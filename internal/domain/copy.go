@@ -22,7 +22,8 @@ type Copy struct {
 }
 
 // LeftVolume is the volume of an own disk on a host that the VM leaves, or the original of another disk, if the move is
-// to remove it. A move copies its content. While the VM is on that host, it is the disk itself.
+// to remove it. A move copies its content. While the VM is on that host, it is the disk itself. Or it is a volume that
+// an interrupted run began to create or to remove, on a host that the VM has left since.
 type LeftVolume struct {
 	// Host is the host's name in the configuration of the run that moved the VM. HostUUID is the UUID of the host in
 	// libvirt.
@@ -30,6 +31,8 @@ type LeftVolume struct {
 	// Pool and Volume are the names of the pool and the volume, "" for a disk that isn't an own disk. Path is the path
 	// of the file.
 	Pool, Volume, Path string
+	// Creating says that a run began to create the volume and didn't finish: the volume may not exist, and has no data.
+	Creating bool
 }
 
 // IsOriginal reports whether it is the original of a disk that isn't an own disk.
@@ -90,7 +93,7 @@ func readLeftVolumes(vm *etree.Element) []LeftVolume {
 	for _, e := range ownChildren(vm, "left-volumes", "left") {
 		left = append(left, LeftVolume{
 			Host: attr(e, "host"), HostUUID: attr(e, "host-uuid"), Pool: attr(e, "pool"), Volume: attr(e, "volume"),
-			Path: attr(e, "path"),
+			Path: attr(e, "path"), Creating: attr(e, "creating") == "true",
 		})
 	}
 	return left
@@ -109,6 +112,9 @@ func writeLeftVolumes(vm *etree.Element, left []LeftVolume) {
 		e.CreateAttr("pool", v.Pool)
 		e.CreateAttr("volume", v.Volume)
 		e.CreateAttr("path", v.Path)
+		if v.Creating {
+			e.CreateAttr("creating", "true")
+		}
 	}
 }
 

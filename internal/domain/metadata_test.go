@@ -47,7 +47,10 @@ func allMetadata() Metadata {
 			{Host: "kvm2", HostUUID: "u", Path: "/d", FromUUID: "f", Creating: true, Bytes: 4711},
 			{Host: "kvm2", Path: "/e", Creating: true},
 		},
-		LeftVolumes: []LeftVolume{{Host: "kvm2", HostUUID: "u", Pool: "p", Volume: "v & w", Path: "/a & b"}},
+		LeftVolumes: []LeftVolume{
+			{Host: "kvm2", HostUUID: "u", Pool: "p", Volume: "v & w", Path: "/a & b"},
+			{Host: "kvm2", HostUUID: "u", Pool: "p", Volume: "x", Path: "/x", Creating: true},
+		},
 	}
 }
 

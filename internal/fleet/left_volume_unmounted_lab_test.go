@@ -64,7 +64,7 @@ func TestLab_leftVolumeOfAnUnseenPool(t *testing.T) {
 		}
 		left := tt.from + ": " + pool + "/" + o.Volume
 
-		listen(f, &onLog{Message: "removing a volume that a move left", Do: tt.hide})
+		listen(f, &onLog{Message: "removing a volume that is left", Do: tt.hide})
 
 		now, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), tt.to, migration.Options{})
 		if err != nil || now.Host != tt.to {
@@ -111,7 +111,7 @@ func TestLab_leftVolumeOfAnUnseenPool(t *testing.T) {
 		}
 	})
 
-	listen(f, &onLog{Message: "removing a volume that a move left", Do: func() {
+	listen(f, &onLog{Message: "removing a volume that is left", Do: func() {
 		dropPool(t, l, "kvm1", pool)
 		l.Run(t, "kvm1", "rm", o.Path)
 	}})

@@ -367,9 +367,20 @@ func TestLab_abandonedOwnDiskOfAMovedVM(t *testing.T) {
 	a.leaves("again", domain.OwnDisk{Creating: true})
 	a.leaves("none", domain.OwnDisk{Creating: true, Volume: "none", Path: a.dir + "/" + a.pool + "/none"})
 
+	seed := a.leaves(domain.MediumKey, domain.OwnDisk{Creating: true})
+
 	if _, _, err := a.f.Move(t.Context(), a.vm.UUID, lastOf(a.vm), a.home, migration.Options{}); err != nil {
 		t.Fatal(err)
 	}
+
+	removal := a.f.Removal(t.Context(), a.reads())
+	if want := fmt.Sprintf("the cloud-init medium: %s on host %q, which an interrupted run began to create", seed,
+		away); !slices.Contains(removal.Deleted, want) {
+		t.Errorf("deleted are %q, want %q in it", removal.Deleted, want)
+	}
+
+	// A volume that was never made leaves nothing, whatever else its pool has: nothing.
+	a.l.Virsh(t, away, "vol-delete", "--pool", a.pool, "lost-half")
 
 	report, err := a.f.Delete(t.Context(), a.vm.UUID, lastOf(a.vm), 0)
 	if err != nil || len(report.KeptDisks) > 0 {
@@ -377,7 +388,7 @@ func TestLab_abandonedOwnDiskOfAMovedVM(t *testing.T) {
 	}
 
 	hasOnly(t, a.l, a.home, a.dir)
-	hasOnly(t, a.l, away, a.dir, file)
+	hasOnly(t, a.l, away, a.dir)
 }
 
 // Whether a host uses what is left in a pool that it shares isn't known while it doesn't answer. That keeps no VM from

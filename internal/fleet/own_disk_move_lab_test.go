@@ -262,7 +262,7 @@ func TestLab_ownDisksMove(t *testing.T) {
 
 	// What can't be removed is noted, and removed by an update.
 	listen(f, &onLog{
-		Message: "removing a volume that a move left",
+		Message: "removing a volume that is left",
 		Do:      func() { l.Virsh(t, "kvm1", "pool-destroy", pool) },
 	})
 

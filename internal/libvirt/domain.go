@@ -52,6 +52,11 @@ func (d *Domain) InMigration() bool {
 	}
 }
 
+// SentAllMemory reports whether the domain's process has ended because a migration to another host was complete: the
+// guest's memory is there as a whole, whatever that host's libvirt says. libvirt forgets this when its daemon is
+// restarted, so false says nothing.
+func (d *Domain) SentAllMemory() bool { return d.State == Shutoff && d.Reason == ReasonMigrated }
+
 // Domains reads all domains of the host. It needs six calls and one or two per domain, which are pipelined: at any
 // latency they take little more than two round trips and the daemon's own work. It leaves out domains that vanish
 // meanwhile.

@@ -29,7 +29,8 @@ func (vm *VM) StateFacts() status.Facts {
 	f.RestartReason = vm.restartReason()
 
 	if vm.BrokeInPostCopy() {
-		f.PostCopyPeer = vm.postCopyPeer()
+		f.PostCopyPeer, f.PostCopyFromPeer = vm.postCopyPeer()
+		f.PostCopySent = vm.sent
 		f.Migrating = f.Migrating && f.PostCopy() == status.PostCopyInterrupted
 	}
 

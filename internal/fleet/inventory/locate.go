@@ -184,12 +184,7 @@ func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 	vm.SilentHosts, vm.asked = SilentHosts(answers), hostNamesOf(answers)
 	vm.SetPeers(peers(answers))
 
-	for _, a := range defined {
-		// A domain without a definition disappears when its process ends.
-		if a.Host != home.Host && a.Domain.Persistent {
-			vm.StaleHosts = append(vm.StaleHosts, a.Host.Name)
-		}
-	}
+	vm.noteDefined(slices.DeleteFunc(slices.Clone(defined), func(a Reply) bool { return a.Host == home.Host }))
 
 	vm.twins = twinsOf(vm, *home, defined)
 

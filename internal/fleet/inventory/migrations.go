@@ -37,24 +37,44 @@ func (vm *VM) OpenMigration() *domain.Migration {
 func (vm *VM) BrokeInPostCopy() bool { return vm.Active && vm.Reason == status.ReasonPostcopyFailed }
 
 // postCopyPeer returns the host of the other part of the VM's memory, from the record of its open migration; "" if
-// that is unknown. A host may have another name in the configuration than in the record: as long as a host doesn't
-// answer, it may be the one.
-func (vm *VM) postCopyPeer() string {
+// that is unknown. It also says whether that host is the source. A host may have another name in the configuration than
+// in the record: as long as a host doesn't answer, or one has sent the guest away, it may be the one.
+func (vm *VM) postCopyPeer() (peer string, isSource bool) {
 	record := vm.OpenMigration()
 	if record == nil {
-		return ""
+		return "", false
 	}
 
-	peer := record.TargetHost
+	peer, isSource = record.TargetHost, false
 	if peer == vm.Host {
-		peer = record.SourceHost
+		peer, isSource = record.SourceHost, true
 	}
 
-	if len(vm.SilentHosts) > 0 && vm.asked != nil && !slices.Contains(vm.asked, peer) {
-		return ""
+	if len(vm.SilentHosts)+len(vm.sent) > 0 && vm.asked != nil && !slices.Contains(vm.asked, peer) {
+		return "", false
 	}
 
-	return peer
+	return peer, isSource
+}
+
+// reasonForgotten is the reason of a VM that is off when libvirt's daemon was restarted since.
+const reasonForgotten = "Unknown"
+
+// noteDefined notes what is left of the VM on other hosts, on which it is off.
+func (vm *VM) noteDefined(elsewhere []Reply) {
+	for _, a := range elsewhere {
+		// A domain without a definition disappears when its process ends.
+		if a.Domain.Persistent {
+			vm.StaleHosts = append(vm.StaleHosts, a.Host.Name)
+		}
+
+		switch {
+		case a.Domain.SentAllMemory():
+			vm.sent = append(vm.sent, a.Host.Name)
+		case a.Domain.Reason == reasonForgotten:
+			vm.forgot = append(vm.forgot, a.Host.Name)
+		}
+	}
 }
 
 // LastMigration returns the result of the VM's last migration, nil if none is known. If a part of the guest's memory is
@@ -103,20 +123,17 @@ func (vm *VM) Migrations() []domain.Migration {
 func (vm *VM) PostCopyRemedy() (string, Next) {
 	switch f := vm.StateFacts(); f.PostCopy() {
 	case status.PostCopyLost:
-		asked := vm.Peers == nil || slices.Contains(slices.Collect(maps.Values(vm.Peers)), f.PostCopyPeer)
-
-		switch {
-		case f.PostCopyPeer == "":
-			return vm.destroyRemedy("another tool began its migration", ""), Retry
-		case !asked:
-			return vm.destroyRemedy(fmt.Sprintf("host %q is fenced or not in hosts", f.PostCopyPeer),
-				fmt.Sprintf("Make sure that host %q is off. ", f.PostCopyPeer)), Retry
+		return vm.firstAskLog() + vm.lostRemedy(f), Retry
+	case status.PostCopySent:
+		return fmt.Sprintf("Wait until libvirt on host %q says that it is running (migrated). Don't destroy it.",
+			vm.Host), Retry
+	case status.PostCopyUndecided:
+		if len(f.SilentHosts) == 0 {
+			return fmt.Sprintf("Find out where the migration that brought it to host %[1]q came from. If it came from %[2]s, "+
+				"nothing is lost: wait until libvirt on host %[1]q says that it is running (migrated). Until you know that, "+
+				"don't destroy it.", vm.Host, QuoteList(f.PostCopySent)), Retry
 		}
 
-		return fmt.Sprintf("What is left on host %q can't continue. Set on_irrecoverable = \"destroy\" in "+
-			"migration_options: then it is ended, and the VM is started again from its disks as its run_strategy says. Or "+
-			"end it by hand, with virsh destroy on host %[1]q.", vm.Host), Retry
-	case status.PostCopyUndecided:
 		return fmt.Sprintf("Bring these hosts back: %s. As long as they don't answer, don't destroy what is on host %q.",
 			strings.Join(f.SilentHosts, ", "), vm.Host), Retry
 	default:
@@ -124,6 +141,42 @@ func (vm *VM) PostCopyRemedy() (string, Next) {
 			"can't be resumed, it is ended if on_irrecoverable in migration_options says so. What another tool began has to " +
 			"be resumed there (virsh migrate --postcopy-resume). Destroy neither part until then.", 0
 	}
+}
+
+// lostRemedy returns what the user can do about a VM of which a part of the memory is lost.
+func (vm *VM) lostRemedy(f status.Facts) string {
+	asked := vm.Peers == nil || slices.Contains(slices.Collect(maps.Values(vm.Peers)), f.PostCopyPeer)
+
+	switch {
+	case f.PostCopyPeer == "":
+		return vm.destroyRemedy("another tool began its migration", "")
+	case !asked:
+		return vm.destroyRemedy(fmt.Sprintf("host %q is fenced or not in hosts", f.PostCopyPeer),
+			fmt.Sprintf("Make sure that host %q is off. ", f.PostCopyPeer))
+	}
+
+	return fmt.Sprintf("What is left on host %q can't continue. Set on_irrecoverable = \"destroy\" in "+
+		"migration_options: then it is ended, and the VM is started again from its disks as its run_strategy says. Or "+
+		"end it by hand, with virsh destroy on host %[1]q.", vm.Host)
+}
+
+// firstAskLog returns what comes before the guest on the target is given up, if libvirt at the source doesn't know any
+// more how its process ended: it may have sent all of the memory before.
+func (vm *VM) firstAskLog() string {
+	peer, isSource := vm.postCopyPeer()
+
+	forgot := vm.forgot
+	if peer != "" {
+		forgot = slices.DeleteFunc(slices.Clone(forgot), func(host string) bool { return host != peer })
+	}
+
+	if len(forgot) == 0 || vm.State != libvirt.Running && !isSource {
+		return ""
+	}
+
+	return fmt.Sprintf("First read the end of %s on host %s, as libvirt there was restarted since. If it says "+
+		"\"reason=migrated\", nothing is lost: destroy nothing, and wait until libvirt on host %q says that it is running "+
+		"(migrated). Otherwise: ", QEMULogPath(vm.Name), QuoteList(forgot), vm.Host)
 }
 
 // destroyRemedy returns what the user can do about a VM whose memory is lost and that the provider doesn't end: it ends

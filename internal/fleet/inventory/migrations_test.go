@@ -65,6 +65,83 @@ func TestPostCopyRemedy_namesWhatHasAnEffect(t *testing.T) {
 	}
 }
 
+// A source that has ended because it had sent all has lost nothing, and whoever asks is told to destroy nothing. That
+// counts only of the source of this migration. A reason that libvirt has forgotten proves nothing: it has to be looked
+// up before anything is destroyed.
+func TestPostCopyRemedy_afterTheSourceHasEnded(t *testing.T) {
+	t.Parallel()
+
+	began := domain.Migration{SourceHost: "kvm1", TargetHost: "kvm2", Start: time.Unix(1, 0)}
+	renamed := began
+	renamed.SourceHost, renamed.SourceUUID = "hv1", "uuid-of-kvm1"
+	unknownName := began
+	unknownName.SourceHost = "hv1"
+
+	const asks = `end of /var/log/libvirt/qemu/web.log on host "kvm1"`
+
+	off := func(host, reason string) Reply { return said(host, libvirt.Shutoff, reason) }
+
+	for what, c := range map[string]struct {
+		record  *domain.Migration
+		answers []Reply
+		want    status.PostCopyVerdict
+		asksLog bool
+	}{
+		"it has sent all":              {&began, []Reply{left("kvm1")}, status.PostCopySent, false},
+		"it has sent all, renamed":     {&renamed, []Reply{left("kvm1")}, status.PostCopySent, false},
+		"it has sent all, one silent":  {&began, []Reply{left("kvm1"), silent("kvm3")}, status.PostCopySent, false},
+		"perhaps, by another name":     {&unknownName, []Reply{left("kvm1")}, status.PostCopyUndecided, false},
+		"perhaps, no record":           {nil, []Reply{left("kvm1")}, status.PostCopyUndecided, false},
+		"it has crashed":               {&began, []Reply{off("kvm1", "Crashed")}, status.PostCopyLost, false},
+		"it was destroyed":             {&began, []Reply{off("kvm1", "Destroyed")}, status.PostCopyLost, false},
+		"it is gone":                   {&began, []Reply{hasNot("kvm1")}, status.PostCopyLost, false},
+		"it is gone, sent by a third":  {&began, []Reply{hasNot("kvm1"), left("kvm3")}, status.PostCopyLost, false},
+		"it is fenced, sent by a 3rd":  {&began, []Reply{fenced("kvm1"), left("kvm3")}, status.PostCopyLost, false},
+		"it has forgotten":             {&began, []Reply{off("kvm1", "Unknown")}, status.PostCopyLost, true},
+		"it has forgotten, no record":  {nil, []Reply{off("kvm1", "Unknown")}, status.PostCopyLost, true},
+		"it is gone, a 3rd has forgot": {&began, []Reply{hasNot("kvm1"), off("kvm3", "Unknown")}, status.PostCopyLost, false},
+	} {
+		broken := said("kvm2", libvirt.Running, "PostcopyFailed")
+		if c.record != nil {
+			d, err := domain.Parse(broken.Domain.LiveXML)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if err := d.SetMetadata(domain.Metadata{}.WithMigration(*c.record)); err != nil {
+				t.Fatal(err)
+			}
+
+			xml, err := d.XML()
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			broken.Domain.LiveXML, broken.Domain.PersistentXML = xml, xml
+		}
+
+		vm, err := Locate(append(c.answers, broken), vmUUID, LastKnown{Host: "kvm1"})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+
+		if got := vm.StateFacts().PostCopy(); got != c.want {
+			t.Errorf("%s: %q, want %q", what, got, c.want)
+		}
+
+		remedy, _ := vm.PostCopyRemedy()
+		destroys := strings.Contains(remedy, "on_irrecoverable") || strings.Contains(remedy, "virsh destroy")
+
+		if destroys != (c.want == status.PostCopyLost) || strings.Contains(remedy, asks) != c.asksLog {
+			t.Errorf("%s: it says %q", what, remedy)
+		}
+
+		if last := vm.LastMigration(); last != nil && last.Failed != (c.want == status.PostCopyLost) {
+			t.Errorf("%s: its last migration: %+v", what, last)
+		}
+	}
+}
+
 // A part of a guest's memory isn't lost as long as its host may be one that doesn't answer: the record of the migration
 // has the name that the host had in another configuration, or before it was renamed.
 func TestPostCopy_peerUnderAnotherName(t *testing.T) {

@@ -137,8 +137,8 @@ func (vm *VM) NotOwn(files []string) []string {
 	})
 }
 
-// LeftElsewhere returns what moves left. On the VM's own host, the files are its disks, even if another tool brought
-// it back there; only volumes of own disks that the VM has lost are left over.
+// LeftElsewhere returns what moves and killed runs left. On the VM's own host, the files are its disks, even if another
+// tool brought it back there; only volumes of own disks that the VM has lost are left over.
 func (vm *VM) LeftElsewhere() []domain.LeftVolume {
 	return slices.DeleteFunc(slices.Clone(vm.Metadata.LeftVolumes), vm.Uses)
 }
@@ -195,7 +195,7 @@ func (vm *VM) LeftVolumes() []string {
 	return slices.Compact(left)
 }
 
-// LeftByMoves returns what moves left on other hosts and is to be removed: volumes of own disks, as
+// LeftByMoves returns what is recorded as left on other hosts and is to be removed: volumes of own disks, as
 // "<host>: <pool>/<volume>", and originals of other disks, as "<host>: <path>". Hosts that did not answer are left out,
 // and what was tried just now: whoever reads the VM next finds it.
 func (vm *VM) LeftByMoves() []string { return vm.shown(vm.Metadata.LeftVolumes) }
@@ -221,7 +221,7 @@ func (vm *VM) shown(volumes []domain.LeftVolume) []string {
 func (vm *VM) AsLeft(o domain.OwnDisk) domain.LeftVolume {
 	return domain.LeftVolume{
 		Host: cmp.Or(vm.Peers[o.HostUUID], o.HostUUID), HostUUID: o.HostUUID,
-		Pool: o.Pool, Volume: o.Volume, Path: o.Path,
+		Pool: o.Pool, Volume: o.Volume, Path: o.Path, Creating: o.Creating,
 	}
 }
 

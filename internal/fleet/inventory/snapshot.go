@@ -241,7 +241,7 @@ func (inv *Inventory) Refresh(ctx context.Context, vm *VM) (*VM, error) {
 	}
 
 	now.StaleHosts, now.twins, now.SilentHosts, now.asked = vm.StaleHosts, vm.twins, vm.SilentHosts, vm.asked
-	now.TriedVolumes = vm.TriedVolumes
+	now.sent, now.forgot, now.TriedVolumes = vm.sent, vm.forgot, vm.TriedVolumes
 	now.SetPeers(vm.Peers)
 
 	return now, nil

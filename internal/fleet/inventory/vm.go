@@ -59,6 +59,9 @@ type VM struct {
 	twins map[string]string
 	// asked are the names of all hosts of the configuration, if the VM was looked for on all of them.
 	asked []string
+	// sent are the other hosts whose process of it ended because a migration from there was complete. forgot are those
+	// where it is off and libvirt doesn't know why: its daemon was restarted.
+	sent, forgot []string
 }
 
 // CurrentSpec is the definition that runs, or else the one for the next start.

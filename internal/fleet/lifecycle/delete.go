@@ -155,8 +155,8 @@ func (m *Manager) keepTwinDisks(ctx context.Context, vm *inventory.VM) (now *inv
 	return now, stay, nil
 }
 
-// deleteDisks removes the files that exist only for the VM: incomplete copies, its own disks, and volumes that its
-// moves have left on other hosts. Their records are removed with the VM, so it returns those that stay, and why.
+// deleteDisks removes the files that exist only for the VM: incomplete copies, its own disks, and volumes that are
+// left on other hosts. Their records are removed with the VM, so it returns those that stay, and why.
 func (m *Manager) deleteDisks(ctx context.Context, vm *inventory.VM) (stay []string, err error) {
 	vm, stay = m.deleteCopies(ctx, vm)
 
@@ -176,7 +176,7 @@ func (m *Manager) deleteDisks(ctx context.Context, vm *inventory.VM) (stay []str
 
 	for _, l := range now.Metadata.LeftVolumes {
 		if l.HostUUID != now.HostUUID && now.Peers[l.HostUUID] == "" {
-			stay = append(stay, fmt.Sprintf("%s on host %q, which a move left: %s", l.Path, l.Host, unasked))
+			stay = append(stay, fmt.Sprintf("%s on host %q, %s: %s", l.Path, l.Host, move.LeftBy(l), unasked))
 		}
 	}
 

@@ -160,12 +160,20 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 
 	for _, key := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
 		o := vm.Metadata.OwnDisks[key]
+
 		disk := "disks." + key + ": " + o.Path
+		if placement.IsFirstBoot(key) {
+			disk = placement.OwnDiskTitle(key) + ": " + o.Path
+		}
 
 		switch {
 		case slices.Contains(lost, key):
-			r.Deleted = append(r.Deleted, fmt.Sprintf("%s on host %q, which an earlier run removed from the VM, or "+
-				"began to create", disk, vm.AsLeft(o).Host))
+			why := "which an earlier run removed from the VM"
+			if o.Creating {
+				why = "which an interrupted run began to create"
+			}
+
+			r.Deleted = append(r.Deleted, fmt.Sprintf("%s on host %q, %s", disk, vm.AsLeft(o).Host, why))
 		case placement.IsFirstBoot(key) || !vm.OwnsHere(o):
 		case slices.Contains(removed, key):
 			switch now := spec.Disks[key].Source.File; {
@@ -196,7 +204,7 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 	r.Unclear = m.unclearUsers(ctx, vm, removed)
 
 	for _, volume := range vm.LeftByMoves() {
-		r.Deleted = append(r.Deleted, "what an interrupted move left on another host: "+volume)
+		r.Deleted = append(r.Deleted, "what an earlier run left on another host: "+volume)
 	}
 
 	if spec.HasNVRAM() {

@@ -193,7 +193,7 @@ func (u *update) removeStale(ctx context.Context) error {
 	return err
 }
 
-// removeLeftVolumes removes volumes that moves of the VM have left on other hosts.
+// removeLeftVolumes removes volumes that earlier runs have left on other hosts.
 func (u *update) removeLeftVolumes(ctx context.Context) (err error) {
 	u.vm.KeptDisks = nil // They are in u.kept.
 	u.vm, err = u.manager.mover.RemoveLeftVolumes(ctx, u.vm, nil, false)

@@ -79,7 +79,7 @@ func (s hostView) awaitsMemory() bool {
 
 // sentAllMemory says whether the process here has ended because the migration was complete.
 func (s hostView) sentAllMemory() bool {
-	return s.domain != nil && s.domain.State == libvirt.Shutoff && s.domain.Reason == libvirt.ReasonMigrated
+	return s.domain != nil && s.domain.SentAllMemory()
 }
 
 // switchedOver says whether the guest has left this host in post-copy.
@@ -304,6 +304,10 @@ func (r *run) describeLocation(where location, source, target hostView) string {
 	case onBothHosts:
 		return "it runs on both hosts: find out which copy is the right one and destroy the other"
 	case inPostCopy:
+		if source.sentAllMemory() {
+			return fmt.Sprintf("the VM is on host %q (%s), and host %q has sent all of its memory (%s); nothing was removed",
+				to, target, from, source)
+		}
 		if source.err == nil && !source.active() {
 			return fmt.Sprintf("the VM is on host %q (%s) and lacks memory that is gone from host %q (%s); nothing was "+
 				"removed", to, target, from, source)

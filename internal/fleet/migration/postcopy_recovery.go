@@ -69,6 +69,10 @@ var ErrPostCopyBroken = errors.New("the migration broke in post-copy and is not 
 // continue by itself, or be resumed later.
 var ErrPostCopyOpen = errors.New("the migration is in post-copy and has not ended yet")
 
+// ErrAllSent means that the source has sent all of the guest's memory, and that the target's libvirt has not noticed
+// it. Nothing is lost, and nothing is left to resume.
+var ErrAllSent = errors.New("the source has sent all of the guest's memory, and the target has not reported it yet")
+
 // errRunLost is the failure of a migration whose run has ended.
 var errRunLost = errors.New("the run that moved it ended while it was broken")
 
@@ -95,8 +99,9 @@ func ResumePostCopy(ctx context.Context, request Request, transport string) (Sta
 // resumePostCopy resumes a migration that broke after the switch to post-copy. It tries until the VM has arrived, can't
 // arrive any more, or the recovery timeout is over. The timeout doesn't end while memory still arrives. It returns nil
 // when the VM has arrived. Otherwise it returns the failure that it was given, an ErrIrrecoverable, or, where ctx ended
-// before the time was over, an ErrPostCopyBroken or ErrPostCopyOpen. No attempt begins once ctx has ended: the record
-// stays open for the next run. It stays open, too, if an attempt is refused as unsupported, which no waiting changes.
+// before the time was over, an ErrPostCopyBroken or ErrPostCopyOpen, or an ErrAllSent. No attempt begins once ctx has
+// ended: the record stays open for the next run. It stays open, too, if an attempt is refused as unsupported, which no
+// waiting changes.
 //
 // Only the target's answer counts. If libvirt has lost the client that started the migration, it reports the migration
 // as failed, while QEMU continues by itself and succeeds. libvirt then refuses to resume it (ErrOperationInvalid), and
@@ -199,6 +204,8 @@ func (p recovery) nextStep(ctx context.Context) (resumeStep, error) {
 	case source.err == nil && !source.active() && target.err == nil && !source.sentAllMemory() &&
 		(!target.awaitsMemory() || time.Now().After(p.deadline)):
 		return 0, fmt.Errorf("%w, as its source is gone (%w): %w", ErrIrrecoverable, ErrMemoryLost, p.failure)
+	case source.sentAllMemory() && target.lacksMemory() && (ctx.Err() != nil || time.Now().After(p.deadline)):
+		return 0, fmt.Errorf("%w: %w", ErrAllSent, p.failure)
 	case p.attempt > 0 && errors.Is(p.failure, libvirt.ErrUnsupported): // The connection may be intact.
 		return 0, fmt.Errorf("%w: %w", ErrPostCopyBroken, p.failure)
 	case time.Now().After(p.deadline) && (p.attempt > 0 || !broken || target.err != nil):

@@ -95,6 +95,11 @@ func TestLab_brokenPostCopyIsRecovered(t *testing.T) {
 			t.Errorf("%s: state %+v: %v", transport, state, err)
 		}
 		b.switchedOver(t)
+		// It tells that all was sent, even if libvirt is restarted and has forgotten it.
+		log := b.lab.Run(t, b.source.Name(), "tail", "-n", "3", "/var/log/libvirt/qemu/"+b.machine.Name+".log")
+		if !strings.Contains(log, "reason=migrated") {
+			t.Errorf("%s: the log of the source's QEMU ends with %q", transport, log)
+		}
 		lab.Await(t, "the guest to keep counting", func() bool { return b.counter(b.target.Name()) > before })
 		b.noSockets(t)
 		b.turn(t)
@@ -194,6 +199,12 @@ func TestRecovery_nextStep(t *testing.T) {
 		"the source has sent all, and the target stays as it is": {
 			recovery: recovery{where: inPostCopy, source: ended, target: lacking, deadline: over}, err: libvirt.ErrInternal,
 		},
+		"the source has sent all, which is told at the end": {
+			recovery: recovery{where: inPostCopy, source: ended, target: lacking, deadline: over}, err: ErrAllSent,
+		},
+		"told to stop when the source has sent all": {
+			recovery: recovery{where: inPostCopy, source: ended, target: lacking, deadline: later}, told: true, err: ErrAllSent,
+		},
 		"the source is gone, and the target doesn't notice": {
 			recovery: recovery{where: inPostCopy, target: awaiting, deadline: over}, err: ErrMemoryLost,
 		},
@@ -244,6 +255,32 @@ func TestRecovery_nextStep(t *testing.T) {
 		if step != test.step || !errors.Is(err, test.err) || (err != nil) != (test.err != nil) ||
 			errors.Is(err, ErrIrrecoverable) && test.err == ErrPostCopyBroken { //nolint:errorlint // the table's own value
 			t.Errorf("%s: step %d, error %v; want step %d, error %v", name, step, err, test.step, test.err)
+		}
+	}
+}
+
+// What is said of the memory of a guest that was handed over in post-copy follows from why its source's process ended.
+func TestDescribeLocation_ofTheMemory(t *testing.T) {
+	t.Parallel()
+	target := hostView{domain: &libvirt.Domain{State: libvirt.Running, Reason: libvirt.ReasonPostcopyFailed}}
+	for want, source := range map[string]hostView{
+		"sent all of its memory": {domain: &libvirt.Domain{State: libvirt.Shutoff, Reason: libvirt.ReasonMigrated}},
+		`memory that is gone from host "kvm1" (Shutoff (Crashed))`: {
+			domain: &libvirt.Domain{State: libvirt.Shutoff, Reason: "Crashed"},
+		},
+		`memory that is gone from host "kvm1" (Shutoff (Unknown))`: {
+			domain: &libvirt.Domain{State: libvirt.Shutoff, Reason: "Unknown"},
+		},
+		`memory that is gone from host "kvm1" (absent)`: {},
+		"memory that is on host": {
+			domain: &libvirt.Domain{State: libvirt.Paused, Reason: libvirt.ReasonPostcopyFailed},
+		},
+	} {
+		r := &run{}
+		r.state.SourceHost, r.state.TargetHost = "kvm1", "kvm2"
+		if got := r.describeLocation(inPostCopy, source, target); !strings.Contains(got, want) ||
+			strings.Contains(got, "gone from") != strings.Contains(want, "gone from") {
+			t.Errorf("got %q, want %q in it", got, want)
 		}
 	}
 }

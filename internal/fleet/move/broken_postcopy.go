@@ -31,6 +31,10 @@ func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 		p.Remedy, p.Next = vm.PostCopyRemedy()
 
 		return p
+	case vm.BrokeInPostCopy() && vm.StateFacts().PostCopy() == status.PostCopySent:
+		p.Summary = "Broken migration is resumed first"
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q has not ended: %s. The move first waits until libvirt "+
+			"reports that it has arrived, and then brings the VM to host %q", vm.Name, vm.StateFacts().PostCopyReport(), to.Name)
 	case vm.BrokeInPostCopy():
 		p.Summary = "Broken migration is resumed first"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q broke in post-copy (%s). The move resumes it first, "+
@@ -135,7 +139,12 @@ func (rec *Recovery) applyOnIrrecoverable(
 		return failure
 	}
 
-	if err := rec.destroyParts(ctx, uuid, from, to); err != nil {
+	err := rec.destroyParts(ctx, uuid, from, to)
+	if errors.Is(err, migration.ErrAllSent) {
+		return err // What failed has succeeded since.
+	}
+
+	if err != nil {
 		return fmt.Errorf("%w; what is left of it was to be destroyed, and was not: %w", failure, err)
 	}
 
@@ -154,6 +163,10 @@ func (rec *Recovery) destroyParts(ctx context.Context, uuid string, from, to *in
 	target, err := postCopySide(ctx, to, uuid)
 	if err != nil {
 		return err
+	}
+
+	if holdsAllMemory(source, target) {
+		return fmt.Errorf("%w: on host %q it is %s (%s)", migration.ErrAllSent, to.Name, target.State, target.Reason)
 	}
 
 	if source != nil && source.Active() && target != nil && target.Active() {
@@ -204,6 +217,12 @@ func (rec *Recovery) destroyParts(ctx context.Context, uuid string, from, to *in
 	}
 
 	return rec.undefineStale(ctx, from, source, to)
+}
+
+// holdsAllMemory says whether the target's part is the whole guest, whatever libvirt there says. The migration may have
+// come to its end since it was given up.
+func holdsAllMemory(source, target *libvirt.Domain) bool {
+	return source != nil && source.SentAllMemory() && target != nil && target.Active()
 }
 
 // postCopySide returns the host's part of a VM that is in two parts after a broken post-copy, or nil if the host has

@@ -160,6 +160,8 @@ func (ck *Checks) CheckMigration(ctx context.Context, order Order) ([]inventory.
 
 		switch {
 		case done.Completed():
+		case vm.BrokeInPostCopy() && vm.StateFacts().PostCopy() == status.PostCopySent:
+			taken = "waited for: " + vm.StateFacts().PostCopyReport()
 		case vm.BrokeInPostCopy():
 			taken = "resumed, because it broke in post-copy: " + vm.StateFacts().HostStatesText()
 		case vm.Migrating:

@@ -32,6 +32,11 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 		e.Detail = fmt.Sprintf("it was lost, and is off on host %q until it is started as its run_strategy says", to.Name)
 		e.Next = inventory.Retry
 		inventory.AttachQEMULog(ctx, e, vm.Name, from, to)
+	case errors.Is(err, migration.ErrAllSent):
+		e.Detail = fmt.Sprintf("its guest was handed over to host %q as a whole, and libvirt there hasn't noticed. The next "+
+			"run waits for that", to.Name)
+		e.Remedy = "Destroy nothing."
+		e.Next = inventory.Continue
 	case errors.Is(err, migration.ErrMemoryLost):
 		e.Detail = "its guest was handed over in part, and can't continue: a part of its memory is lost"
 		e.Remedy = fmt.Sprintf("Its disks are as after a power failure. Set on_irrecoverable = \"destroy\" in "+

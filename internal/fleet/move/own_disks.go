@@ -185,13 +185,13 @@ func (ck *Checks) WithTarget(
 	return inspected
 }
 
-// RemoveLeftVolumes removes what moves left on other hosts, volumes of own disks and originals of other disks, and
-// removes it from the VM's metadata. If only is not nil, it considers only that host. It returns the VM as it is then.
-// Volumes on hosts that don't answer or are not configured stay, and stay recorded. So does a volume that may be there
-// although its pool doesn't show it, and one of which it is unknown whether it is in use. A volume that something else
-// uses now stays, and its record is removed. All that stay are KeptDisks of the VM that is returned. certain says that
-// the caller has just copied the volumes. Otherwise, RemoveLeftVolumes first tests whether the hosts share the file by
-// now.
+// RemoveLeftVolumes removes what moves and killed runs left on other hosts, volumes of own disks and originals of other
+// disks, and removes it from the VM's metadata. If only is not nil, it considers only that host. It returns the VM as
+// it is then. Volumes on hosts that don't answer or are not configured stay, and stay recorded. So does a volume that
+// may be there although its pool doesn't show it, and one of which it is unknown whether it is in use. A volume that
+// something else uses now stays, and its record is removed. All that stay are KeptDisks of the VM that is returned.
+// certain says that the caller has just copied the volumes. Otherwise, RemoveLeftVolumes first tests whether the hosts
+// share the file by now.
 func (cl *Cleanup) RemoveLeftVolumes(
 	ctx context.Context, vm *inventory.VM, only *inventory.Host, certain bool,
 ) (*inventory.VM, error) {
@@ -256,14 +256,23 @@ func (cl *Cleanup) RemoveLeftVolumes(
 	return vm, errors.Join(append(failures, err)...)
 }
 
-// leftText says why something that a move left on a host stays there.
+// leftText says why something that is left on a host stays there.
 func leftText(left domain.LeftVolume, host, stays string) string {
 	volume := " (volume " + left.Name() + ")"
 	if left.IsOriginal() {
 		volume = ""
 	}
 
-	return fmt.Sprintf("%s on host %q%s, which a move left: %s", left.Path, host, volume, stays)
+	return fmt.Sprintf("%s on host %q%s, %s: %s", left.Path, host, volume, LeftBy(left), stays)
+}
+
+// LeftBy says who left something on a host.
+func LeftBy(left domain.LeftVolume) string {
+	if left.Creating {
+		return "which an interrupted run began to create"
+	}
+
+	return "which an earlier run left"
 }
 
 // removeOriginal removes the original of a disk that isn't an own disk. It returns what removeLeftVolume returns.
@@ -308,7 +317,7 @@ func (cl *Cleanup) removeLeftVolume(
 
 	err = cl.records.Storage().EnsureActive(ctx, h.Name, left.Pool)
 	if err == nil {
-		cl.log.InfoContext(ctx, "removing a volume that a move left", "name", vm.Name, "host", h.Name,
+		cl.log.InfoContext(ctx, "removing a volume that is left", "name", vm.Name, "host", h.Name,
 			"storage_pool", left.Pool, "volume", left.Volume)
 
 		err = cl.releaseLeft(ctx, vm, h, left)
@@ -330,7 +339,7 @@ func (cl *Cleanup) removeLeftVolume(
 		return "", false, err
 	}
 
-	cl.log.WarnContext(ctx, "a volume that a move left stays", "name", vm.Name, "host", h.Name, "storage_pool", left.Pool,
+	cl.log.WarnContext(ctx, "a volume that is left stays", "name", vm.Name, "host", h.Name, "storage_pool", left.Pool,
 		"volume", left.Volume, "file", left.Path, "reason", err.Error())
 
 	return err.Error(), unseen, nil
@@ -344,7 +353,7 @@ func FileIsGone(ctx context.Context, hosts *inventory.Inventory, h *inventory.Ho
 	return known && !there && storage.CheckMountedAt(ctx, h.Files(), path.Dir(file)) == nil
 }
 
-// releaseLeft removes a volume that a move left, unless something uses it. All hosts that share its pool must answer.
+// releaseLeft removes a volume that is left, unless something uses it. All hosts that share its pool must answer.
 func (cl *Cleanup) releaseLeft(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume,
 ) error {
@@ -355,7 +364,8 @@ func (cl *Cleanup) releaseLeft(
 
 	return cl.records.Storage().Release(ctx, storage.Release{
 		Host: h.Name, Ref: storage.Ref{Pool: left.Pool, Name: left.Volume}, Path: left.Path, VM: vm.UUID,
-		Detached: true, Moved: h != vm.On, Hosts: users, Others: cl.hosts.Connections().Present().Without(users.Names()...),
+		Creating: left.Creating, Unbased: left.Creating, Detached: true, Moved: h != vm.On,
+		Hosts: users, Others: cl.hosts.Connections().Present().Without(users.Names()...),
 	})
 }
 

@@ -66,6 +66,10 @@ func TestJoinSamples(t *testing.T) {
 			[]copyOf{{"a", libvirt.Shutoff, "Crashed", false, true}, running("b", "PostcopyFailed", false)},
 			"b", "", "Failed", "False",
 		},
+		"source has sent all": {
+			[]copyOf{{"a", libvirt.Shutoff, "Migrated", false, true}, running("b", "PostcopyFailed", false)},
+			"b", "", "Unknown", "False", // No record says that it was the source.
+		},
 		"stopped": {[]copyOf{{"a", libvirt.Shutoff, "Destroyed", false, true}}, "a", "", "Stopped", "False"},
 		"arrived": {[]copyOf{running("b", "Migrated", true)}, "b", "", "Running", "False"},
 		"twice":   {[]copyOf{running("a", "Booted", true), running("b", "Booted", true)}, "a", "", "Unknown", "True"},

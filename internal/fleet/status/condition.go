@@ -177,6 +177,8 @@ func PrintableStatus(f Facts) string {
 	switch f.PostCopy() {
 	case PostCopyLost:
 		return StatusFailed
+	case PostCopySent:
+		return StatusMigrating
 	case PostCopyUndecided:
 		return StatusUnknown
 	default:

@@ -352,6 +352,29 @@ func TestPostCopy_isOneVerdict(t *testing.T) {
 			status.Facts{HostStates: one, SilentHosts: []string{"kvm3"}},
 			status.PostCopyUndecided, "Unknown", "Unknown", status.Unknown, false,
 		},
+		{
+			"source has sent all",
+			status.Facts{HostStates: one, PostCopyPeer: "kvm1", PostCopySent: []string{"kvm1"}, SilentHosts: []string{"kvm3"}},
+			status.PostCopySent, "Running", "Migrating", status.False, false,
+		},
+		{"source has sent all, and libvirt has paused the target", status.Facts{
+			State: status.Paused, HostStates: map[string]string{"kvm2": "Paused (PostcopyFailed)"}, Migrating: true,
+			PostCopyPeer: "kvm1", PostCopyFromPeer: true, PostCopySent: []string{"kvm1"},
+		}, status.PostCopySent, "Running", "Migrating", status.False, true},
+		{
+			"a migration of before has sent all",
+			status.Facts{HostStates: one, PostCopyPeer: "kvm1", PostCopySent: []string{"kvm3"}},
+			status.PostCopyLost, "Failed", "Failed", status.True, false,
+		},
+		{
+			"moved by hand, and a host has sent all",
+			status.Facts{HostStates: one, PostCopySent: []string{"kvm1"}},
+			status.PostCopyUndecided, "Unknown", "Unknown", status.Unknown, false,
+		},
+		{"target has sent the guest away", status.Facts{
+			State: status.Paused, HostStates: map[string]string{"kvm2": "Paused (PostcopyFailed)"}, Migrating: true,
+			PostCopyPeer: "kvm3", PostCopySent: []string{"kvm3"},
+		}, status.PostCopyUndecided, "Unknown", "Unknown", status.Unknown, true},
 		{"target gone", status.Facts{
 			State: status.Paused, HostStates: map[string]string{"kvm1": "Paused (PostcopyFailed)"},
 			Migrating: true,
@@ -378,6 +401,9 @@ func TestPostCopy_isOneVerdict(t *testing.T) {
 			}
 			if f.GuestRuns() {
 				t.Error("its guest counts as running")
+			}
+			if r := f.PostCopyReport(); strings.Contains(r, "is lost, and its disks") != (tt.verdict == status.PostCopyLost) {
+				t.Errorf("it says %q", r)
 			}
 			for _, strategy := range status.RunStrategies {
 				if a := status.PowerAction(strategy, status.PrintableStatus(f), status.InstancePhase(f), failed); a != status.None {

@@ -52,6 +52,10 @@ type Facts struct {
 	// PostCopyPeer is the host of the other part of a guest whose migration failed in post-copy; "" if no record of the
 	// provider names it.
 	PostCopyPeer string
+	// PostCopyFromPeer says that the guest was on its way from PostCopyPeer to Host, by that record.
+	PostCopyFromPeer bool
+	// PostCopySent are the other hosts whose process of the VM ended because a migration from there was complete.
+	PostCopySent []string
 	// Resumer says which run is resuming a migration that failed in post-copy; "" if no run is.
 	Resumer Fact[string]
 	// StaleHosts have a stale definition. StaleSince is when the migration that left it ended; zero if unknown.

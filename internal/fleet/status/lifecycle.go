@@ -100,14 +100,16 @@ func (f Facts) failedDisks() string {
 
 // irrecoverable returns whether the guest is lost. After a failed post-copy, the guest's memory is on two hosts: while
 // both have their part, the migration can be resumed (the reason PostcopyInterrupted); without one of them it can't
-// (PostcopyFailed). The run that began the migration tries to resume it until its deadline; after that, the next apply
-// tries again.
+// (PostcopyFailed), unless the source has sent its part as a whole. The run that began the migration tries to resume it
+// until its deadline; after that, the next apply tries again.
 func irrecoverable(f Facts) Condition {
 	c := Condition{Status: True, Reason: ReasonPostcopyFailed, Layer: LayerFleet}
 	var resumed string
 	switch f.PostCopy() {
 	case PostCopyIntact:
 		return Condition{Status: False, Reason: "Recoverable", Layer: LayerFleet}
+	case PostCopySent:
+		return Condition{Status: False, Reason: "Recoverable", Message: f.PostCopyReport(), Layer: LayerFleet}
 	case PostCopyUndecided:
 		c.Status = Unknown
 	case PostCopyLost:

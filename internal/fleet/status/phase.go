@@ -44,8 +44,8 @@ const (
 // is on the host. So a VM is
 //   - Unknown if it is off for an unknown reason (libvirt forgets the reason when the daemon restarts, so that the VM
 //     was not seen to fail), if it was migrated away, or if its host doesn't answer;
-//   - Running while a migration that failed in post-copy can be resumed, and Failed if one of the two parts of its
-//     memory is lost;
+//   - Running while a migration that failed in post-copy can be resumed, or if the source has sent all of the memory;
+//     and Failed if one of the two parts of its memory is lost;
 //   - Failed if it could not be started (KubeVirt's instance would still be Scheduled, and be started again), and if it
 //     has crashed in any way.
 func InstancePhase(f Facts) string {
@@ -58,7 +58,7 @@ func InstancePhase(f Facts) string {
 		return PhaseFailed
 	case PostCopyUndecided:
 		return PhaseUnknown
-	case PostCopyIntact, PostCopyInterrupted:
+	case PostCopyIntact, PostCopyInterrupted, PostCopySent:
 	}
 
 	switch f.State {

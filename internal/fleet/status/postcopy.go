@@ -17,7 +17,11 @@ const (
 	PostCopyInterrupted PostCopyVerdict = "Interrupted"
 	// PostCopyLost means that the host of the other part answered and has no process of the VM: the memory there is lost.
 	PostCopyLost PostCopyVerdict = "Lost"
-	// PostCopyUndecided means that the host that may have the other part doesn't answer.
+	// PostCopySent means that the source has sent all of the memory: nothing is lost, and nothing is left to resume. The
+	// target's libvirt only has not noticed it.
+	PostCopySent PostCopyVerdict = "Sent"
+	// PostCopyUndecided means that the host that may have the other part doesn't answer, or that it isn't known whether a
+	// host that has sent the guest away is that host.
 	PostCopyUndecided PostCopyVerdict = "Undecided"
 )
 
@@ -29,7 +33,10 @@ func (f Facts) PostCopy() PostCopyVerdict {
 		return PostCopyIntact
 	case len(f.HostStates) > 1:
 		return PostCopyInterrupted
-	case f.PostCopyPeer != "" && slices.Contains(f.SilentHosts, f.PostCopyPeer),
+	case f.peerSent() && f.missingPart() == RoleSource:
+		return PostCopySent
+	case f.peerSent(), f.PostCopyPeer == "" && len(f.PostCopySent) > 0,
+		f.PostCopyPeer != "" && slices.Contains(f.SilentHosts, f.PostCopyPeer),
 		f.PostCopyPeer == "" && len(f.SilentHosts) > 0:
 		return PostCopyUndecided
 	default:
@@ -37,10 +44,16 @@ func (f Facts) PostCopy() PostCopyVerdict {
 	}
 }
 
+// peerSent says whether the host of the other part has sent the guest away as a whole. A migration of before may have
+// left another host like that, so only the host counts that the record names.
+func (f Facts) peerSent() bool {
+	return f.PostCopyPeer != "" && slices.Contains(f.PostCopySent, f.PostCopyPeer)
+}
+
 // missingPart returns the role of the host whose part of the memory isn't seen. The host on which the guest runs, with
-// the memory that has arrived there, is the target.
+// the memory that has arrived there, is the target. libvirt before 8.5 pauses the guest there, too.
 func (f Facts) missingPart() Role {
-	if f.State == Running {
+	if f.State == Running || f.PostCopyFromPeer {
 		return RoleSource
 	}
 	return RoleTarget
@@ -50,7 +63,11 @@ func (f Facts) missingPart() Role {
 func (f Facts) PostCopyReport() string { return f.postCopyReport("") }
 
 func (f Facts) postCopyReport(more string) string {
-	text := "post-copy failed, and " + f.postCopyText() + more + "; " + f.HostStatesText()
+	joined := ", and "
+	if f.PostCopy() == PostCopySent {
+		joined = " as far as libvirt knows, but "
+	}
+	text := "post-copy failed" + joined + f.postCopyText() + more + "; " + f.HostStatesText()
 	if f.PostCopy() == PostCopyLost {
 		text += "; what the guest had in memory is lost, and its disks are as after a power failure"
 	}
@@ -63,7 +80,13 @@ func (f Facts) postCopyText() string {
 	switch f.PostCopy() {
 	case PostCopyInterrupted:
 		return "both hosts still have their part of the guest's memory"
+	case PostCopySent:
+		return fmt.Sprintf("host %q has sent all of the guest's memory, so nothing is lost", f.PostCopyPeer)
 	case PostCopyUndecided:
+		if len(f.SilentHosts) == 0 {
+			return fmt.Sprintf("whether a part of the guest's memory is lost isn't known: a migration from %s was complete, "+
+				"and no record says whether it was this one", strings.Join(f.PostCopySent, ", "))
+		}
 		return fmt.Sprintf("whether the %s still has its part of the guest's memory isn't known, because these hosts "+
 			"don't answer: %s", missing, strings.Join(f.SilentHosts, ", "))
 	case PostCopyLost:

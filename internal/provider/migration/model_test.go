@@ -131,7 +131,7 @@ func TestWarnings_nameKeptDisks(t *testing.T) {
 	if got := append(warnings(vm, domain.Migration{}, nil), warnings(nil, domain.Migration{}, nil)...); len(got) > 0 {
 		t.Error(got)
 	}
-	vm.KeptDisks = []string{`/vms/a on host "kvm1", which a move left: VM "b" uses it`}
+	vm.KeptDisks = []string{`/vms/a on host "kvm1", which an earlier run left: VM "b" uses it`}
 	for _, err := range []error{nil, errors.New("it failed")} {
 		got := warnings(vm, domain.Migration{}, err)
 		if len(got) != 1 || got.HasError() || !strings.Contains(got[0].Detail(), vm.KeptDisks[0]) {

@@ -40,12 +40,14 @@ func (p planning) planPostCopyRecovery(o *outcome) {
 		m.Status, m.Phase = types.StringValue(status.StatusStopped), types.StringUnknown()
 	}
 	detail := fmt.Sprintf("A migration of virtual machine %q broke in post-copy: the guest runs on the host that it was "+
-		"moved to, and a part of its memory is still on the host that it left. The apply resumes the migration.",
+		"moved to, and may lack memory that is still on the host that it left. The apply resumes the migration, or waits "+
+		"for it if all of the memory was sent.",
 		text(p.state.Name))
 	if text(p.state.Phase) == status.PhaseUnknown {
 		m.CurrentHost = types.StringUnknown()
 		m.planOtherHost()
-		detail += "\n\nThe other host doesn't answer: unless that changes it can't be resumed."
+		detail += "\n\nThe other host doesn't answer, or it isn't known which one it is: unless that changes it can't be " +
+			"resumed."
 	}
 	if o := p.config.migrationOptions(); o.OnIrrecoverable != "" {
 		detail += fmt.Sprintf("\n\nIf that can't be, the apply does with the VM what on_irrecoverable = %q "+
