@@ -36,8 +36,8 @@ func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	// While libvirt makes an encrypted image, it reads its pool for nobody, and on a busy machine that takes long: on a
-	// shared host, it would be unknown to other tests who uses a file.
+	// libvirt doesn't read a pool again while it makes an image there, and an encrypted one takes long on a busy computer:
+	// on a shared host, other tests would wait to learn who uses a file.
 	from, to := l.StartHost(t).Name, l.StartHost(t).Name
 	log := &onLog{Message: "creating image"}
 	f := labFleet(t, l, t.Name(), nil)
