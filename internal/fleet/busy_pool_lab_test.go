@@ -56,7 +56,7 @@ mount --bind waits /usr/bin/qemu-img`, dir)
 		result <- deleted{report, err}
 	}()
 
-	// Ten seconds, in which libvirt is asked ten times each, are longer than a small image takes.
+	// It is asked ten times a second. Ten seconds are enough for a small image, not for this one.
 	lab.Await(t, "libvirt to refuse for long", func() bool { return len(result) > 0 || refused() > before+120 })
 	l.Run(t, host, "touch", dir+"/go")
 
