@@ -80,19 +80,20 @@ resource "virtfleet_network" "whole" {
 	}
 }
 
-// removeLinks removes what newConnected adds to the host, when the test ends, passed or failed. Open vSwitch may leave
-// links of its own behind.
+// removeLinks removes what newConnected adds to the host, when the test ends, passed or failed. Open vSwitch leaves its
+// links there when it is stopped.
 func removeLinks(t *testing.T, l *lab.Lab) {
 	t.Helper()
+	added := []string{plainBridge, taggedPort, vswitch, "ovs-netdev"}
 	t.Cleanup(func() {
-		links, err := l.Host(interfaceHost).Run(context.WithoutCancel(t.Context()), "sh", "-ec", `for link; do
+		links, err := l.Host(interfaceHost).Run(context.WithoutCancel(t.Context()), "sh", append([]string{"-ec", `for link; do
 	if ip link show dev "$link" >/dev/null 2>&1; then ip link del dev "$link"; fi
 done
-ip -o link`, "sh", plainBridge, taggedPort, vswitch)
+ip -o link`, "sh"}, added...)...)
 		if err != nil {
 			t.Error(err)
 		}
-		for _, link := range []string{plainBridge, taggedPort, vswitch} {
+		for _, link := range added {
 			if strings.Contains(links, ": "+link) {
 				t.Errorf("the host still has %s:\n%s", link, links)
 			}
