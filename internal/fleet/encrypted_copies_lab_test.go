@@ -17,33 +17,15 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// passphrase is a private secret with a passphrase on kvm1. In the end it is removed from kvm1 and kvm2.
-func passphrase(t *testing.T, l *lab.Lab) string {
-	t.Helper()
-
-	id := uuid.NewString()
-
-	for _, h := range []string{"kvm1", "kvm2"} {
-		t.Cleanup(func() {
-			if _, err := l.Host(h).Run(context.WithoutCancel(t.Context()), "virsh", "secret-undefine", id); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-
-	definePassphrase(t, l, id, "yes")
-
-	return id
-}
-
-func definePassphrase(t *testing.T, l *lab.Lab, id, private string) {
+// definePassphrase defines a secret with a passphrase on a host.
+func definePassphrase(t *testing.T, l *lab.Lab, host, id, private string) {
 	t.Helper()
 
 	file := "/run/" + id + ".xml"
-	l.Run(t, "kvm1", "sh", "-c", fmt.Sprintf(`echo "<secret ephemeral='no' private='%s'><uuid>%s</uuid>`+
+	l.Run(t, host, "sh", "-c", fmt.Sprintf(`echo "<secret ephemeral='no' private='%s'><uuid>%s</uuid>`+
 		`<usage type='volume'><volume>%s</volume></usage></secret>" >%s; virsh secret-define %[4]s; rm %[4]s`,
 		private, id, id, file))
-	l.Virsh(t, "kvm1", "secret-set-value", id, base64.StdEncoding.EncodeToString([]byte("correct horse")))
+	l.Virsh(t, host, "secret-set-value", id, base64.StdEncoding.EncodeToString([]byte("correct horse")))
 }
 
 // A run is killed when it had made the encrypted images on the target, and before it noted them: they have a header, so
@@ -54,18 +36,23 @@ func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
+	// libvirt doesn't read a pool again while it makes an image there, and an encrypted one takes long on a busy computer:
+	// on a shared host, other tests would wait to learn who uses a file.
+	from, to := l.StartHost(t).Name, l.StartHost(t).Name
 	log := &onLog{Message: "creating image"}
 	f := labFleet(t, l, t.Name(), nil)
 	listen(f, log)
-	dir := directory(t, l, "kvm1", "kvm2")
+	dir := directory(t, l, from, to)
 	pool := lab.Name(t)
-	diskPool(t, l, "kvm1", pool, dir)
-	diskPool(t, l, "kvm2", pool, dir)
+	diskPool(t, l, from, pool, dir)
+	diskPool(t, l, to, pool, dir)
 
-	secret := passphrase(t, l)
+	secret := uuid.NewString()
+	definePassphrase(t, l, from, secret, "yes")
+
 	d := light(t, l, "vm", nil)
 	d.Spec.Name = lab.Name(t) // libvirt makes an id of QEMU's of it, which begins with a letter.
-	d.Metadata.Host = "kvm1"
+	d.Metadata.Host = from
 	d.Spec.Disks, d.OwnDisks = map[string]domain.Disk{}, map[string]domain.OwnDisk{}
 
 	for _, format := range []string{"raw", "qcow2"} {
@@ -79,13 +66,13 @@ func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
 	vm := create(t, f, l, d)
 	raw, qcow2 := vm.Metadata.OwnDisks["raw"].Path, vm.Metadata.OwnDisks["qcow2"].Path
 
-	if _, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{}); err == nil ||
+	if _, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), to, migration.Options{}); err == nil ||
 		!strings.Contains(err.Error(), "it is private") {
 		t.Fatalf("the move without the secret: %v", err)
 	}
 
-	l.Virsh(t, "kvm1", "secret-undefine", secret)
-	definePassphrase(t, l, secret, "no")
+	l.Virsh(t, from, "secret-undefine", secret)
+	definePassphrase(t, l, from, secret, "no")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -95,7 +82,7 @@ func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
 	log.Do = func() {
 		defer cancel()
 
-		definition, err := domain.Parse(l.Virsh(t, "kvm1", "dumpxml", "--inactive", vm.UUID))
+		definition, err := domain.Parse(l.Virsh(t, from, "dumpxml", "--inactive", vm.UUID))
 		if err != nil {
 			t.Error(err)
 
@@ -105,7 +92,7 @@ func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
 		begun = definition.Metadata()
 	}
 
-	if _, _, err := f.Move(ctx, vm.UUID, lastOf(vm), "kvm2", migration.Options{}); err == nil {
+	if _, _, err := f.Move(ctx, vm.UUID, lastOf(vm), to, migration.Options{}); err == nil {
 		t.Fatal("the move was not broken off")
 	}
 
@@ -114,14 +101,14 @@ func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
 	}
 
 	// As the killed run left it.
-	hasOnly(t, l, "kvm2", dir)
+	hasOnly(t, l, to, dir)
 
 	if _, err := records.WriteMetadata(t.Context(), vm, begun); err != nil {
 		t.Fatal(err)
 	}
 
 	for path, format := range map[string]string{raw: "raw", qcow2: "qcow2"} {
-		if _, err := f.Host("kvm2").Conn.CreateImage(t.Context(), libvirt.NewImage{
+		if _, err := f.Host(to).Conn.CreateImage(t.Context(), libvirt.NewImage{
 			Path: path, Format: format, CapacityBytes: 16 << 20, Secret: secret,
 		}); err != nil {
 			t.Fatal(err)
@@ -130,11 +117,15 @@ func TestLab_encryptedCopiesOfAKilledRun(t *testing.T) {
 
 	f.ForgetAll()
 
-	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
-	if err != nil || now.Host != "kvm2" || len(now.Metadata.Copies) > 0 || state.Failed {
+	now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), to, migration.Options{})
+	if err != nil || now.Host != to || len(now.Metadata.Copies) > 0 || state.Failed {
 		t.Fatalf("the next run: %+v, %+v, %v", now, state, err)
 	}
 
-	hasOnly(t, l, "kvm1", dir)
-	hasOnly(t, l, "kvm2", dir, raw, qcow2)
+	hasOnly(t, l, from, dir)
+	hasOnly(t, l, to, dir, raw, qcow2)
+
+	for _, host := range []string{from, to} {
+		l.Virsh(t, host, "secret-dumpxml", secret)
+	}
 }

@@ -196,15 +196,19 @@ func TestLab_mediumOfOthers(t *testing.T) {
 func TestLab_hungVMWithoutItsMediumIsForcedOff(t *testing.T) {
 	t.Parallel()
 
-	l, f, pool, _ := withPool(t, "kvm1")
+	l, pool := lab.Open(t), lab.Name(t)
+	on := l.StartHost(t) // On a shared one, whoever looks who uses a file would wait for its drive.
+	f := labFleet(t, l, t.Name(), nil)
+	diskPool(t, l, on.Name, pool, directory(t, l, on.Name))
+
 	d := seeded(t, l, pool, "one")
-	d.Metadata.RunStrategy = "Always"
+	d.Metadata.Host, d.Metadata.RunStrategy = on.Name, "Always"
 	vm := create(t, f, l, d)
 
-	l.Run(t, "kvm1", "sh", "-c", fmt.Sprintf("virsh change-media %[1]s --eject --live --force "+
+	l.Run(t, on.Name, "sh", "-c", fmt.Sprintf("virsh change-media %[1]s --eject --live --force "+
 		"$(virsh -q domblklist --details %[1]s | awk '/cdrom/ {print $3}')", vm.UUID))
 
-	if err := l.Host("kvm1").FreezeQEMU(t.Context(), vm.Name); err != nil {
+	if err := on.FreezeQEMU(t.Context(), vm.Name); err != nil {
 		t.Fatal(err)
 	}
 

@@ -101,18 +101,21 @@ func (h *Host) SettledDomain(ctx context.Context, uuid string) (*Domain, error) 
 		case err != nil:
 			return nil, err
 		case now == awaitsGuest:
-			if err := h.AwaitChanges(ctx, uuid); err != nil {
+			if err = h.AwaitChanges(ctx, uuid); err == nil {
+				enough = time.Now().Add(occupiedLimit) // It has answered.
+				continue
+			}
+			// If its process has just ended, that was no answer, and libvirt says a moment later that it is off.
+			if time.Now().After(enough) {
 				return nil, err
 			}
-			enough = time.Now().Add(occupiedLimit) // It has answered.
 		case now != occupied, time.Now().After(enough):
 			return read, nil
-		default:
-			select {
-			case <-time.After(occupiedPoll):
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			}
+		}
+		select {
+		case <-time.After(occupiedPoll):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
 	}
 }

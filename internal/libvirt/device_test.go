@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	golibvirt "libvirt.org/go/libvirt"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
@@ -58,14 +60,16 @@ func TestDevices_areAttachedAndDetached(t *testing.T) {
 // TestDevices_mediumOfALockedDrive: a guest that has its drive locked is asked again, until it lets the tray open.
 func TestDevices_mediumOfALockedDrive(t *testing.T) {
 	t.Parallel()
-	h, l, machine := labHost(t)
+	l := lab.Open(t)
+	machine := l.StartHost(t)
+	h := open(t, Config{Name: machine.Name, URI: machine.URI(), Dial: linkTo(machine).Dial})
 	first := l.Image(t, machine.Name, lab.Name(t)+"-1.img", "raw", 1<<20)
 	second := l.Image(t, machine.Name, lab.Name(t)+"-2.img", "raw", 1<<20)
 	drive := func(path string) string {
 		return fmt.Sprintf(`<disk type='file' device='cdrom'><driver name='qemu' type='raw'/><source file='%s'/>`+
 			`<target dev='sda' bus='scsi'/><readonly/></disk>`, path)
 	}
-	uuid, _ := startGuest(t, h, l, "<controller type='scsi' model='virtio-scsi'/>"+drive(first))
+	uuid, name := startGuest(t, h, l, "<controller type='scsi' model='virtio-scsi'/>"+drive(first))
 	holds := func(path string) bool {
 		d, err := h.Domain(t.Context(), uuid)
 		must(t, err)
@@ -73,11 +77,14 @@ func TestDevices_mediumOfALockedDrive(t *testing.T) {
 	}
 	// A program that has the drive open keeps it locked. The guest finds the drive after its agent has started, and may
 	// refuse to open it until it knows what is in it.
-	_, err := h.AgentCommand(t.Context(), uuid, `{"execute":"guest-exec","arguments":{"path":"/bin/sh",`+
-		`"arg":["-c","until (exec 4</dev/sr0; : >/run/locked; while [ -e /run/locked ]; do sleep 1; done); `+
-		`do sleep 1; done"]}}`)
-	must(t, err)
-	eventually(t, "the drive to be open in the guest", func() bool { return runs(t, h, uuid, "test -e /run/locked") })
+	lock := func() {
+		_, err := h.AgentCommand(t.Context(), uuid, `{"execute":"guest-exec","arguments":{"path":"/bin/sh",`+
+			`"arg":["-c","until (exec 4</dev/sr0; : >/run/locked; while [ -e /run/locked ]; do sleep 1; done); `+
+			`do sleep 1; done"]}}`)
+		must(t, err)
+		eventually(t, "the drive to be open in the guest", func() bool { return runs(t, h, uuid, "test -e /run/locked") })
+	}
+	lock()
 
 	asked := func() int { return h.Calls()["virDomainUpdateDeviceFlags"] }
 	short, cancel := context.WithCancel(t.Context())
@@ -108,6 +115,34 @@ func TestDevices_mediumOfALockedDrive(t *testing.T) {
 	if !holds(second) {
 		t.Error("the drive lacks the second medium")
 	}
+
+	// Its process ends while it is awaited. A domain that is off is settled.
+	lock()
+	short, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	go func() { result <- h.ChangeMedium(short, uuid, drive(first)) }()
+	eventually(t, "the first medium to be there", func() bool { return holds(first) })
+	awaited := func() int { return h.Calls()["virDomainGetDiskErrors"] }
+	calls := awaited()
+	off := make(chan error, 1)
+	go func() {
+		d, err := h.SettledDomain(t.Context(), uuid)
+		if err == nil && d.Active() {
+			err = fmt.Errorf("it is %s", d.State)
+		}
+		off <- err
+	}()
+	eventually(t, "it to be awaited", func() bool { return awaited() > calls })
+	cancel()
+	must(t, machine.FreezeQEMU(t.Context(), name))
+	eventually(t, "the process to be asked", func() bool {
+		now, err := onDomain(t.Context(), h, readCall("looking at the domain"), uuid,
+			func(c *conn, d *golibvirt.Domain) (control, error) { return c.control(d), nil })
+		must(t, err)
+		return now == occupied || now == hangs
+	})
+	must(t, machine.KillQEMU(t.Context(), name))
+	must(t, <-off)
 }
 
 // runs says whether a command succeeds in the guest.

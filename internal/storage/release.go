@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/beevik/etree"
 
@@ -59,7 +60,7 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 		return err
 	}
 	return s.locked(ctx, r.Host, r.Ref, "removing", func(ctx context.Context) error {
-		if err := h.RefreshStoragePool(ctx, r.Ref.Pool); err != nil && !errors.Is(err, libvirt.ErrNotFound) &&
+		if err := readAgain(ctx, h, r.Ref.Pool); err != nil && !errors.Is(err, libvirt.ErrNotFound) &&
 			!errors.Is(err, libvirt.ErrOperationInvalid) {
 			return err
 		}
@@ -82,6 +83,20 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 		}
 		return h.DeleteVolume(ctx, r.Ref.Pool, r.Ref.Name)
 	})
+}
+
+// readAgain has libvirt read a pool again. libvirt refuses that while a volume of the pool is made, and has no error
+// number of its own for it: RefreshStoragePool waits for a moment, readAgain as long as a search, since a large disk
+// takes minutes to be copied. What comes after the first failure is no cause: libvirt stops a pool that it can't read.
+func readAgain(ctx context.Context, h *libvirt.Host, pool string) error {
+	deadline := time.Now().Add(searchLimit)
+	cause := h.RefreshStoragePool(ctx, pool)
+	for err := cause; err != nil; err = h.RefreshStoragePool(ctx, pool) {
+		if !errors.Is(err, libvirt.ErrInternal) || ctx.Err() != nil || time.Now().After(deadline) {
+			return cause
+		}
+	}
+	return nil
 }
 
 // IsGone reports whether Release would find that a volume of a VM is gone. It removes nothing. It returns false if that

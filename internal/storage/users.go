@@ -355,7 +355,7 @@ func volumesWith(ctx context.Context, h *libvirt.Host, pool string, files []stri
 		return volumes, nil
 	}
 	var read []libvirt.Volume
-	if err = h.RefreshStoragePool(ctx, pool); err == nil {
+	if err = readAgain(ctx, h, pool); err == nil {
 		read, err = h.PoolVolumes(ctx, pool)
 	}
 	if errors.Is(err, libvirt.ErrPoolInactive) || errors.Is(err, libvirt.ErrNoPool) {

@@ -1,6 +1,7 @@
 package virtualmachine_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -38,6 +39,7 @@ func newConnected(t *testing.T) *connected {
 	t.Helper()
 	l := lab.Open(t)
 	name := lab.Name(t)
+	removeLinks(t, l) // The last cleanup: libvirt and Open vSwitch have let go of the links by then.
 	l.RemoveDomain(t, name)
 	l.OpenVSwitch(t, interfaceHost, vswitch)
 	l.Run(t, interfaceHost, "sh", "-ec", fmt.Sprintf(`ip link add %[1]s type bridge
@@ -76,6 +78,27 @@ resource "virtfleet_network" "whole" {
 }
 `, name, interfaceHost, vswitch),
 	}
+}
+
+// removeLinks removes what newConnected adds to the host, when the test ends, passed or failed. Open vSwitch leaves its
+// links there when it is stopped.
+func removeLinks(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	added := []string{plainBridge, taggedPort, vswitch, "ovs-netdev"}
+	t.Cleanup(func() {
+		links, err := l.Host(interfaceHost).Run(context.WithoutCancel(t.Context()), "sh", append([]string{"-ec", `for link; do
+	if ip link show dev "$link" >/dev/null 2>&1; then ip link del dev "$link"; fi
+done
+ip -o link`, "sh"}, added...)...)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, link := range added {
+			if strings.Contains(links, ": "+link) {
+				t.Errorf("the host still has %s:\n%s", link, links)
+			}
+		}
+	})
 }
 
 // filter lets a guest send from one address only.
@@ -367,7 +390,6 @@ func TestAccInterface_running(t *testing.T) {
 		t.Errorf("the import changed\n%s\nto\n%s", defined, after)
 	}
 	destroyAndCheck(t, c.l, c.tf, c.name)
-	c.l.Run(t, interfaceHost, "ip", "link", "del", plainBridge)
 }
 
 // TestAccInterface_defined: devices of the host that the lab lacks are defined, changed and imported, and stay as they
