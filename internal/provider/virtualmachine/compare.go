@@ -59,11 +59,22 @@ func equal(a, b *model) bool {
 	for i := range attributeNames {
 		x, _ := reflect.TypeAssert[attr.Value](inA.Field(i))
 		y, _ := reflect.TypeAssert[attr.Value](inB.Field(i))
-		if !x.Equal(y) {
+		if !sameValue(x, y) {
 			return false
 		}
 	}
 	return true
+}
+
+// sameValue is Equal at less cost for blocks that one model has from the other, as most blocks of most plans are:
+// DeepEqual doesn't walk through a map that both have.
+func sameValue(a, b attr.Value) bool {
+	switch a.(type) {
+	case types.Object, types.Map:
+		return reflect.DeepEqual(a, b) || a.Equal(b)
+	default:
+		return a.Equal(b)
+	}
 }
 
 // unmetChanges returns an error that lists the planned changes that the VM lacks after an update without errors. An

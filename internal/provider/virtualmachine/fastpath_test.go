@@ -87,6 +87,32 @@ func TestDecode_asTheFramework(t *testing.T) {
 	})
 }
 
+// TestSameValue_isEqual: values that are the same are equal, and others aren't.
+func TestSameValue_isEqual(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) *model {
+			wire, err := tfprotov6.NewDynamicValue(wireType, drawValue(wireType, 0).Draw(t, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := decodeWire(t.Context(), &wire)
+			if err != nil {
+				t.Skip(err)
+			}
+			return m
+		}
+		a, b := draw("a"), draw("b")
+		for _, pairs := range [][]pair{attributePairs(vmSchema.Attributes, a, b), attributePairs(vmSchema.Attributes, a, a)} {
+			for _, p := range pairs {
+				if same := sameValue(p.a, p.b); same != p.a.Equal(p.b) {
+					t.Fatalf("%s: the same is %t for %v and %v", p.name, same, p.a, p.b)
+				}
+			}
+		}
+	})
+}
+
 // TestSaved_asTheFramework: a state that Terraform saved goes over the wire as plugin-go would write it.
 func TestSaved_asTheFramework(t *testing.T) {
 	t.Parallel()

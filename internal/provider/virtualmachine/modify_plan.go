@@ -203,10 +203,9 @@ func (r *Resource) verifyUnique(ctx context.Context, p planning, o outcome) erro
 	if p.state == nil || r.Data.Unknown || len(o.replace) > 0 || text(o.planned.Status) == status.StatusStopped {
 		return nil
 	}
-	disks := openAll(p.config.Disks)
 	return r.Data.Fleet.VerifyExclusive(ctx, text(p.state.ID), fleet.Desired{
-		Spec: o.want, Volumes: diskVolumes(disks),
-		Metadata: domain.Metadata{SharedDisks: sharedDisks(disks)},
+		Spec: o.want, Volumes: diskVolumes(o.disks),
+		Metadata: domain.Metadata{SharedDisks: sharedDisks(o.disks)},
 	})
 }
 

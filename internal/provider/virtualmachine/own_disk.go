@@ -149,12 +149,8 @@ func withRenamed(declared, prior types.Map) types.Map {
 }
 
 // warnUnknownImages warns about disks whose image has an id that is known after apply: refuseOwnDisks can't compare it.
-func (p planning) warnUnknownImages() diag.Diagnostics {
-	if p.state == nil {
-		return nil
-	}
+func (p planning) warnUnknownImages(declared map[string]object) diag.Diagnostics {
 	var diags diag.Diagnostics
-	declared := openAll(p.config.Disks)
 	for _, key := range value.Keys(declared) {
 		if !declared[key].string("image").IsUnknown() {
 			continue

@@ -56,8 +56,9 @@ type outcome struct {
 	planned model
 	// changed says that planned differs from the state.
 	changed bool
-	// want is the declared definition of an existing VM.
-	want domain.Spec
+	// want is the declared definition of an existing VM, and disks are its declared disks.
+	want  domain.Spec
+	disks map[string]object
 	// policy is the update policy that the fleet applies.
 	policy string
 	// power is what the plan shows of the VM's power; nil: it isn't known.
@@ -98,7 +99,8 @@ func (p planning) plan() outcome {
 		return o
 	}
 	o.diags.Append(p.warnRemoved(existing)...)
-	o.diags.Append(p.warnUnknownImages()...)
+	o.disks = openAll(p.config.Disks)
+	o.diags.Append(p.warnUnknownImages(o.disks)...)
 	o.diags.Append(p.warnAboutVariables()...)
 	p.planPower(&o, need)
 	p.planMove(m)
@@ -200,7 +202,7 @@ func (p planning) planPower(o *outcome, need needs) {
 	p.planPostCopyRecovery(o)
 	m.Ready = p.plannedReady(m)
 	if !m.Status.Equal(s.Status) || !m.StatusReason.Equal(s.StatusReason) || !m.Ready.Equal(s.Ready) ||
-		!m.Interfaces.Equal(s.Interfaces) {
+		!sameValue(m.Interfaces, s.Interfaces) {
 		m.IPAddresses = types.MapUnknown(addressesType.ElemType)
 	}
 	p.warnAboutPause(o, action)

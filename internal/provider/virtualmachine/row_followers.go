@@ -75,7 +75,7 @@ func (f follower) each(v attr.Value) []follower {
 func planFollowing(planned, config, prior *model) {
 	for name, all := range followers {
 		declared, now, was := config.get(name), planned.get(name), prior.get(name)
-		if !isSet(declared) || !isSet(now) || now.Equal(was) {
+		if !isSet(declared) || !isSet(now) || sameValue(now, was) {
 			continue // Undeclared values stay as they were, and those that follow from values without changes.
 		}
 		for _, f := range all {
