@@ -64,8 +64,8 @@ func TestInventory_ReadAhead(t *testing.T) {
 	}
 }
 
-// A reading that the end of the run interrupts says nothing about the host, so it warns of nothing. A host that refuses is
-// another matter.
+// A reading that the end of the run interrupts says nothing about the host, so it warns of nothing. A host that refuses
+// is another matter.
 func TestInventory_ReadAhead_interruptedByTheEnd(t *testing.T) {
 	t.Parallel()
 

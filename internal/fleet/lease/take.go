@@ -241,7 +241,7 @@ func (k *Keeper) LiveHolder(ctx context.Context, on Store, name string) (string,
 
 			return Holder(*now), nil
 		case w.unchanged == silentPolls:
-			k.watchOthers(on, name, *now) //nolint:contextcheck // it outlives the question
+			k.watchOthers(on, name, *now)
 		}
 
 		k.seen.Store(keyOf(on, name), w)

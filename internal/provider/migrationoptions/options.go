@@ -27,8 +27,9 @@ var Attributes = map[string]resource.Attribute{
 		Optional:            true, Validators: among(migration.Transports),
 	},
 	"completion_timeout_per_gib": resource.StringAttribute{
-		MarkdownDescription: "How long the migration may take for each GB of data to copy. Then it disrupts the guest, or is aborted.",
-		Optional:            true, CustomType: value.DurationType,
+		MarkdownDescription: "How long the migration may take for each GB of data to copy. Then it disrupts the guest, " +
+			"or is aborted.",
+		Optional: true, CustomType: value.DurationType,
 	},
 	"progress_timeout": resource.StringAttribute{
 		MarkdownDescription: "How long the migration may make no progress before it is aborted.",

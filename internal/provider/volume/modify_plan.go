@@ -49,13 +49,7 @@ func (r *volumeResource) ModifyPlan(
 	}
 	resp.Diagnostics.Append(r.recordPlanned(ctx, req.Plan)...)
 	if req.State.Raw.IsNull() {
-		checkName(ctx, req, resp)
-		checkUnit(ctx, req, resp)
-		checkPreallocation(ctx, req, resp)
-		r.checkPool(ctx, req, resp, host)
-		r.checkNew(ctx, req, resp, host)
-		r.warnWritten(ctx, req, resp, host)
-		r.checkReplaced(ctx, req, resp)
+		r.planCreate(ctx, req, resp, host)
 		return
 	}
 	var state model
@@ -109,6 +103,19 @@ func (r *volumeResource) ModifyPlan(
 			"%s is on host %q. Move the VM that uses it with its disks, or create another volume on %q.", state.noun(),
 			state.CurrentHost.ValueString(), host.ValueString()))
 	}
+}
+
+// planCreate checks the plan of a new volume.
+func (r *volumeResource) planCreate(
+	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, host types.String,
+) {
+	checkName(ctx, req, resp)
+	checkUnit(ctx, req, resp)
+	checkPreallocation(ctx, req, resp)
+	r.checkPool(ctx, req, resp, host)
+	r.checkNew(ctx, req, resp, host)
+	r.warnWritten(ctx, req, resp, host)
+	r.checkReplaced(ctx, req, resp)
 }
 
 // checkOwner returns an error if the volume becomes a disk of its own of a VM that was planned before.

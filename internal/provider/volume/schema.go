@@ -123,18 +123,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 					"group": schema.StringAttribute{MarkdownDescription: "Numeric id of the group.", Optional: true},
 				},
 			},
-			"encryption": schema.SingleNestedAttribute{
-				MarkdownDescription: "LUKS encryption. An import reads the secret that libvirt knows, or that a VM has for the " +
-					"volume. Otherwise declare it afterwards, which leaves the volume as it is.",
-				Optional: true,
-				Attributes: map[string]schema.Attribute{
-					"secret": schema.StringAttribute{
-						MarkdownDescription: "Id of a `virtfleet_secret` with the usage `volume` on the same host. " +
-							"Another one must have the same passphrase: that of the volume doesn't change.", Required: true,
-					},
-				},
-			},
-			"path": value.StableString("Path on its host."),
+			"encryption": encryptionAttribute(),
+			"path":       value.StableString("Path on its host."),
 			"current_host": value.StableString("Host that has the volume. If hosts share the pool: the host through " +
 				"which the volume was created or last found."),
 			"timeouts": value.Timeouts(ctx, timeouts.Opts{
@@ -152,6 +142,20 @@ func replacedString(description string) schema.Attribute {
 	return schema.StringAttribute{
 		MarkdownDescription: description, Required: true,
 		Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+	}
+}
+
+func encryptionAttribute() schema.SingleNestedAttribute {
+	return schema.SingleNestedAttribute{
+		MarkdownDescription: "LUKS encryption. An import reads the secret that libvirt knows, or that a VM has for the " +
+			"volume. Otherwise declare it afterwards, which leaves the volume as it is.",
+		Optional: true,
+		Attributes: map[string]schema.Attribute{
+			"secret": schema.StringAttribute{
+				MarkdownDescription: "Id of a `virtfleet_secret` with the usage `volume` on the same host. " +
+					"Another one must have the same passphrase: that of the volume doesn't change.", Required: true,
+			},
+		},
 	}
 }
 
