@@ -63,7 +63,7 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		ended, waits := make(chan error, 1), make(chan struct{})
+		ended, waits, locked := make(chan error, 1), make(chan struct{}), false
 
 		listen(other, &onLog{Message: "waiting for another run's lease", Do: func() { close(waits) }})
 
@@ -73,6 +73,8 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 			if err != nil {
 				return nil, nil, err
 			}
+
+			locked = true
 
 			go func() { ended <- do.then(other.LockOn, other) }()
 
@@ -95,6 +97,10 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 
 		if err := do.first(lock, one); err != nil {
 			t.Errorf("%s: %v", order, err)
+		}
+
+		if !locked {
+			t.Fatalf("%s: the first run takes no lock", order)
 		}
 
 		if err := <-ended; err != nil && !do.removed || do.removed && !errors.Is(err, libvirt.ErrNotFound) {
