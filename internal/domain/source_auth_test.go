@@ -55,8 +55,8 @@ func TestSourceAuth(t *testing.T) {
 	}
 }
 
-// What is done by hand to how QEMU authenticates, in the definition or in the running VM, is read, and differs from what
-// is declared.
+// What a user changes by hand in how QEMU authenticates, in the definition alone or also in the running VM, is read, and
+// differs from what is declared.
 func TestSourceAuth_editedByHand(t *testing.T) {
 	t.Parallel()
 	const secret, other = "5a1bb6ff-3f0b-4c5e-9d3a-000000000001", "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"
