@@ -55,7 +55,7 @@ func TestSourceAuth(t *testing.T) {
 	}
 }
 
-// What a user changes by hand in how QEMU authenticates, in the definition alone or also in the running VM, is read, and
+// What a user changes by hand in how QEMU authenticates, in the definition alone or also in the running VM, is read. It
 // differs from what is declared.
 func TestSourceAuth_editedByHand(t *testing.T) {
 	t.Parallel()
