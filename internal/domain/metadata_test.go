@@ -28,7 +28,7 @@ func allMetadata() Metadata {
 				Pool: "vms", Image: "vms/debian-0123", Clone: CloneFull, Bytes: 1 << 30, OnDestroy: OnDestroyKeep,
 				Volume: "web-root", Path: "/srv/vms/web & root", HostUUID: "0f", Creating: true,
 			},
-			"logs": {Pool: "vms", Volume: "web-logs", Content: "c0", Removing: true},
+			"logs": {Pool: "vms", Volume: "web-logs", Content: "c0", Removing: true, SeenIn: "2049:2"},
 		},
 		Applied: map[string]string{"root": "/srv/vms/web & root", "net": "nbd:disk1@10.0.0.1:10809"},
 		Eviction: &Eviction{

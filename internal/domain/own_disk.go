@@ -34,6 +34,9 @@ type OwnDisk struct {
 	// Removing says that a plan has announced that the disk is deleted, because it is no longer declared. The VM may have
 	// the disk until its next start.
 	Removing bool
+	// SeenIn identifies the directory on that host where the volume was seen when Removing was set, or later: a file that
+	// isn't in this directory any more is gone. "": it is unknown.
+	SeenIn string
 }
 
 // How an own disk is created from an image, and what happens to the disk when its VM is deleted.
@@ -50,6 +53,14 @@ var (
 	CloneModes     = []string{CloneOverlay, CloneFull}
 	OnDestroyModes = []string{OnDestroyDelete, OnDestroyKeep}
 )
+
+// On returns the record of a disk that is on a host now.
+func (o OwnDisk) On(hostUUID string) OwnDisk {
+	if o.HostUUID != hostUUID {
+		o.HostUUID, o.SeenIn = hostUUID, ""
+	}
+	return o
+}
 
 // Kept reports whether the disk stays when its VM is deleted.
 func (o OwnDisk) Kept() bool { return o.OnDestroy == OnDestroyKeep }
@@ -122,6 +133,7 @@ func readOwnDisks(vm *etree.Element) map[string]OwnDisk {
 			OnDestroy: attr(e, "on-destroy"), Volume: attr(e, "volume"), Path: attr(e, "path"),
 			HostUUID: attr(e, "host-uuid"), Content: attr(e, "content"), Preallocation: attr(e, "preallocation"),
 			Creating: attr(e, "creating") == "true", Removing: attr(e, "removing") == "true",
+			SeenIn: attr(e, "seen-in"),
 		}
 	}
 	return read
@@ -160,6 +172,7 @@ func writeOwnDisks(vm *etree.Element, disks map[string]OwnDisk) {
 			{"preallocation", o.Preallocation},
 			{"creating", mark(o.Creating)},
 			{"removing", mark(o.Removing)},
+			{"seen-in", o.SeenIn},
 		} {
 			setAttr(e, a[0], a[1])
 		}

@@ -55,6 +55,41 @@ func TestSourceAuth(t *testing.T) {
 	}
 }
 
+// What a user changes by hand in how QEMU authenticates, in the definition alone or also in the running VM, is read. It
+// differs from what is declared.
+func TestSourceAuth_editedByHand(t *testing.T) {
+	t.Parallel()
+	const secret, other = "5a1bb6ff-3f0b-4c5e-9d3a-000000000001", "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"
+	read := func(username, secret string) *Spec {
+		t.Helper()
+		d, err := Parse(`<domain type='kvm'><name>web</name><devices><disk type='network' device='disk'>
+			<auth username='` + username + `'><secret type='ceph' ` + secret + `/></auth>
+			<source protocol='rbd' name='vms/web'><host name='a' port='6789'/></source>
+			<target dev='vda' bus='virtio'/><alias name='ua-disk-root'/></disk></devices></domain>`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return new(d.Spec())
+	}
+	was := read("libvirt", "uuid='"+secret+"'")
+	for name, now := range map[string]*Spec{
+		"username": read("other", "uuid='"+secret+"'"), "secret": read("libvirt", "uuid='"+other+"'"),
+		"usage": read("libvirt", "usage='other'"),
+	} {
+		for where, merged := range map[string]Spec{
+			"off": Merge(now, nil, was, nil), "definition": Merge(now, was, was, nil), "both": Merge(now, now, was, nil),
+		} {
+			auth, want := merged.Disks["root"].Source.Network.Auth, now.Disks["root"].Source.Network.Auth
+			if (auth == nil) != (want == nil) || auth != nil && *auth != *want {
+				t.Errorf("%s, %s: read as %v; want %v", name, where, auth, want)
+			}
+			if changed := Changes(merged, *was); len(changed) != 1 || changed[0].Path != "disks.root.network" {
+				t.Errorf("%s, %s: the changes are %v", name, where, changed)
+			}
+		}
+	}
+}
+
 func TestSourceAuth_validate(t *testing.T) {
 	t.Parallel()
 	for why, n := range map[string]NetworkSource{

@@ -46,6 +46,9 @@ type Host struct {
 	MountTables func(ctx context.Context) (planned, mounted string, err error)
 	// SHA256 returns the SHA-256 of a file on the host, in hexadecimal. It is nil if the host can't compute it.
 	SHA256 func(ctx context.Context, path string) (string, error)
+	// FileID returns what identifies a file or a directory on the host, as long as its filesystem is mounted. It follows
+	// symbolic links. It is nil if the host's files can't be identified.
+	FileID func(ctx context.Context, path string) (string, error)
 	// SeenVolumes returns the volumes of a pool as of the last reading of the host, which is enough for a plan. If it is
 	// nil, they are read when they are needed. The result must not be changed.
 	SeenVolumes func(ctx context.Context, pool string) ([]libvirt.Volume, error)

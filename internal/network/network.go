@@ -202,8 +202,36 @@ func finish(ctx context.Context, h *libvirt.Host, name string, have State, want 
 	return nil
 }
 
-// Delete stops a network and removes its definition. It is no error if the host has no such network.
-func Delete(ctx context.Context, h *libvirt.Host, name string) error {
+// LockFunc acquires a lock on a host that no other run can hold at the same time. The returned context ends when the
+// lock is lost; release must be called.
+type LockFunc func(
+	ctx context.Context, host, name, purpose string,
+) (held context.Context, release func(), err error)
+
+// while runs f while it holds the lock of a network on a host. libvirt writes the file of a network that is removed
+// while it changes the network's persistent definition: the host would have the network again once its libvirt is
+// restarted. Without a secret driver, nothing can be locked.
+func (lock LockFunc) while(
+	ctx context.Context, h *libvirt.Host, network, purpose string, f func(context.Context) error,
+) error {
+	held, release, err := lock(ctx, h.Name(), "network:"+network, purpose)
+	switch {
+	case errors.Is(err, libvirt.ErrNoSecretDriver):
+		return f(ctx)
+	case err != nil:
+		return err
+	}
+	defer release()
+	return f(held)
+}
+
+// Delete stops a network and removes its definition, while no other run changes its reservations. It is no error if the
+// host has no such network.
+func Delete(ctx context.Context, lock LockFunc, h *libvirt.Host, name string) error {
+	return lock.while(ctx, h, name, "removing", func(ctx context.Context) error { return remove(ctx, h, name) })
+}
+
+func remove(ctx context.Context, h *libvirt.Host, name string) error {
 	have, err := Read(ctx, h, name)
 	if err == nil && have.Active {
 		err = h.StopNetwork(ctx, name)

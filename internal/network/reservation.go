@@ -63,8 +63,10 @@ func reservationIn(spec Spec, of DHCPHost) *DHCPHost {
 
 // PutReservation adds a reservation to a network, or changes the existing reservation for the same MAC address or DUID,
 // in the active and in the persistent definition. It returns libvirt.ErrNotFound if the host has no such network.
-func PutReservation(ctx context.Context, h *libvirt.Host, network string, want DHCPHost) error {
-	return changeReservation(ctx, h, network, want, func(have *DHCPHost) []reservationUpdate { return put(have, want) })
+func PutReservation(ctx context.Context, lock LockFunc, h *libvirt.Host, network string, want DHCPHost) error {
+	return changeReservation(ctx, lock, h, network, want, func(have *DHCPHost) []reservationUpdate {
+		return put(have, want)
+	})
 }
 
 // put returns the updates that make the reservation want of have, the existing one.
@@ -82,8 +84,8 @@ func put(have *DHCPHost, want DHCPHost) []reservationUpdate {
 
 // RemoveReservation removes the reservation for the same MAC address or DUID from a network. It is no error if there is
 // no such reservation.
-func RemoveReservation(ctx context.Context, h *libvirt.Host, network string, of DHCPHost) error {
-	return changeReservation(ctx, h, network, of, func(have *DHCPHost) []reservationUpdate {
+func RemoveReservation(ctx context.Context, lock LockFunc, h *libvirt.Host, network string, of DHCPHost) error {
+	return changeReservation(ctx, lock, h, network, of, func(have *DHCPHost) []reservationUpdate {
 		if have == nil {
 			return nil
 		}
@@ -98,15 +100,18 @@ type reservationUpdate struct {
 }
 
 // changeReservation makes the necessary change in each definition, in both at once if the change is the same. It
-// retries if the network was started or stopped meanwhile, for example by an apply that also destroys the network.
+// retries if the network was started or stopped meanwhile. Meanwhile, no other run removes the network.
 func changeReservation(
-	ctx context.Context, h *libvirt.Host, network string, of DHCPHost, needed func(*DHCPHost) []reservationUpdate,
+	ctx context.Context, lock LockFunc, h *libvirt.Host, network string, of DHCPHost,
+	needed func(*DHCPHost) []reservationUpdate,
 ) error {
-	err := changeReservationOnce(ctx, h, network, of, needed)
-	if errors.Is(err, libvirt.ErrOperationInvalid) {
-		err = changeReservationOnce(ctx, h, network, of, needed)
-	}
-	return err
+	return lock.while(ctx, h, network, "changing a reservation of", func(ctx context.Context) error {
+		err := changeReservationOnce(ctx, h, network, of, needed)
+		if errors.Is(err, libvirt.ErrOperationInvalid) {
+			err = changeReservationOnce(ctx, h, network, of, needed)
+		}
+		return err
+	})
 }
 
 func changeReservationOnce(

@@ -143,6 +143,7 @@ func (m *model) overSSH(
 		return text, fileError(err)
 	}
 	cfg.Exist, cfg.SameFile, cfg.SHA256 = client.Exist, fileComparer(client.SameFile), client.SHA256
+	cfg.FileID = client.FileID
 	cfg.Tunnel = tunnels(settings)
 	return diags
 }

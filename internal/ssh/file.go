@@ -149,20 +149,50 @@ const (
 //
 // Errors are those of [Client.Exist]. A file that can't be read also is ErrProgram.
 func (c *Client) SHA256(ctx context.Context, path string) (string, error) {
-	const op = "computing a checksum"
+	return c.wordAbout(ctx, path, "computing a checksum", sumScript, sumLimit, sumMark, func(sum string) bool {
+		raw, err := hex.DecodeString(sum)
+		return err == nil && len(raw) == sha256.Size
+	})
+}
+
+// idMark begins the line with the identity, and idScript prints it for the file at its argument.
+const (
+	idMark   = "virtfleet-file-id:"
+	idScript = `s=$(stat -L -c %d:%i -- "$1") && echo && echo ` + idMark + `"$s"`
+)
+
+// FileID returns what identifies the file or directory at an absolute path on the host, as long as its filesystem is
+// mounted: the numbers of the device and of the inode. It follows symbolic links. A program on the host (stat) looks.
+//
+// Errors are those of [Client.SHA256].
+func (c *Client) FileID(ctx context.Context, path string) (string, error) {
+	return c.wordAbout(ctx, path, "identifying a file", idScript, commandLimit, idMark, func(id string) bool {
+		device, inode, both := strings.Cut(id, ":")
+		return both && isNumber(device) && isNumber(inode)
+	})
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 64)
+	return err == nil
+}
+
+// wordAbout runs a script about the file at an absolute path, and returns the word after the mark.
+func (c *Client) wordAbout(
+	ctx context.Context, path, op, script string, limit time.Duration, mark string, valid func(word string) bool,
+) (string, error) {
 	if err := checkFilePath(path); err != nil {
 		return "", &Error{Host: c.cfg.Host, Op: op, Kind: ErrConfig, Err: err}
 	}
-	text, err := throughLink(ctx, c, op, sumLimit, func(ctx context.Context, l *link) ([]byte, error) {
-		return l.commandOutput(ctx, boundedScript(sumScript, sumLimit, path), len(sumMark)+2*sha256.Size+2)
+	text, err := throughLink(ctx, c, op, limit, func(ctx context.Context, l *link) ([]byte, error) {
+		return l.commandOutput(ctx, boundedScript(script, limit, path), len(mark)+2*sha256.Size+2)
 	})
 	if err != nil {
 		return "", err
 	}
 	for word := range strings.FieldsSeq(string(text)) { // The output of a login shell comes before.
-		sum, marked := strings.CutPrefix(word, sumMark)
-		if raw, err := hex.DecodeString(sum); marked && err == nil && len(raw) == sha256.Size {
-			return sum, nil
+		if word, marked := strings.CutPrefix(word, mark); marked && valid(word) {
+			return word, nil
 		}
 	}
 	return "", &Error{Host: c.cfg.Host, Op: op, Kind: ErrProgram, Err: errNoAnswer}

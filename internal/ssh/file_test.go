@@ -108,6 +108,36 @@ func TestSHA256(t *testing.T) {
 	}
 }
 
+// TestFileID: a directory keeps its identity when files come and go in it, through a symbolic link too, and no other
+// directory has it.
+func TestFileID(t *testing.T) {
+	t.Parallel()
+	key := newKey(t, "ed25519")
+	server := startSSHD(t, key.authorized())
+	client := newClient(t, server.config(t, key))
+	dir := filepath.Join(t.TempDir(), `it's $(a) "directory"`)
+	noError(t, os.MkdirAll(filepath.Join(dir, "other"), 0o700))
+	noError(t, os.Symlink(dir, dir+"-link"))
+	id, err := client.FileID(t.Context(), dir)
+	noError(t, err)
+	noError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	for at, same := range map[string]bool{dir: true, dir + "-link": true, dir + "/other": false} {
+		if got, err := client.FileID(t.Context(), at); err != nil || got == "" || got == id != same {
+			t.Errorf("%s is %q, %v; %s is %q", at, got, err, dir, id)
+		}
+	}
+	if got, err := client.FileID(t.Context(), dir+"/none"); !errors.Is(err, ErrProgram) {
+		t.Errorf("a missing file: got %q, %v", got, err)
+	}
+	if _, err := client.FileID(t.Context(), "relative"); !errors.Is(err, ErrConfig) {
+		t.Errorf("a relative path: got %v", err)
+	}
+	refuses := newClient(t, startSSHD(t, key.authorized(), "ForceCommand echo virtfleet-file-id:1:x").config(t, key))
+	if got, err := refuses.FileID(t.Context(), dir); !errors.Is(err, ErrProgram) {
+		t.Errorf("a host that doesn't run the program: got %q, %v", got, err)
+	}
+}
+
 func TestSameFile(t *testing.T) {
 	t.Parallel()
 	key := newKey(t, "ed25519")

@@ -46,6 +46,39 @@ func (s *Storage) isAbsent(ctx context.Context, host, file string) bool {
 	return err == nil && len(same) == 0
 }
 
+// DirectoryWith returns what identifies the directory of a file on a host, as long as its filesystem is mounted; "" if
+// that is unknown or the file isn't there. It changes nothing.
+func (s *Storage) DirectoryWith(ctx context.Context, host, file string) string {
+	if id := s.directoryID(ctx, host, file); s.HasFile(ctx, host, file) {
+		return id
+	}
+	return ""
+}
+
+func (s *Storage) directoryID(ctx context.Context, host, file string) string {
+	h, ok := s.Hosts.Host(host)
+	if !ok || h.Fenced || h.FileID == nil || !askable(file) {
+		return ""
+	}
+	id, err := h.FileID(ctx, path.Dir(file))
+	if err != nil {
+		s.Log.Debug("a directory was not identified", "host", host, "file", file, "error", err)
+		return ""
+	}
+	return id
+}
+
+// hasLeft reports whether a volume is known to have left the directory in which it was seen: neither has its pool
+// another filesystem there now, nor is another one hidden.
+func (s *Storage) hasLeft(ctx context.Context, r Release) bool {
+	h, ok := s.Hosts.Host(r.Host)
+	if !ok || h.SameFile == nil || r.SeenIn == "" || s.directoryID(ctx, r.Host, r.Path) != r.SeenIn {
+		return false
+	}
+	same, err := h.SameFile(ctx, r.Path, r.Path)
+	return err == nil && len(same) == 0
+}
+
 // MountFirst says what to do first about a volume that its pool doesn't list, because the pool's filesystem isn't
 // mounted. The caller continues the sentence.
 func MountFirst(pool string) string {

@@ -41,6 +41,8 @@ type Release struct {
 	// Moved says that the VM runs on another host from a copy with the same path, which is another file: what the VM has
 	// on other hosts doesn't count as a use.
 	Moved bool
+	// SeenIn is what DirectoryWith returned while the volume was there; "" if that is unknown.
+	SeenIn string
 	// Creating says that the volume may not have been created yet.
 	Creating bool
 	// Unbased says that no image is based on the volume, as on a first-boot medium.
@@ -100,8 +102,8 @@ func readAgain(ctx context.Context, h *libvirt.Host, pool string) error {
 }
 
 // IsGone reports whether Release would find that a volume of a VM is gone. It removes nothing. It returns false if that
-// isn't certain.
-func (s *Storage) IsGone(ctx context.Context, host string, ref Ref, at string) (bool, error) {
+// isn't certain. seenIn is what DirectoryWith returned while the volume was there, or "".
+func (s *Storage) IsGone(ctx context.Context, host string, ref Ref, at, seenIn string) (bool, error) {
 	h, err := s.host(host)
 	if err != nil {
 		return false, err
@@ -115,7 +117,7 @@ func (s *Storage) IsGone(ctx context.Context, host string, ref Ref, at string) (
 	if _, err = h.PoolVolume(ctx, ref.Pool, ref.Name); !errors.Is(err, libvirt.ErrNotFound) {
 		return false, err
 	}
-	if err = s.verifyGone(ctx, h, Release{Host: host, Ref: ref, Path: at}); errors.Is(err, ErrOtherPath) {
+	if err = s.verifyGone(ctx, h, Release{Host: host, Ref: ref, Path: at, SeenIn: seenIn}); errors.Is(err, ErrOtherPath) {
 		return false, nil
 	}
 	return err == nil, err
@@ -184,8 +186,8 @@ func (s *Storage) usersButVM(
 
 // verifyGone returns ErrOtherPath if the file of a volume that its pool doesn't list may exist all the same: the pool
 // is in another directory now, libvirt's list is outdated, its filesystem isn't mounted, or the pool is empty, as it
-// then usually is. A first-boot volume, which can be created again, is gone from an empty pool if no filesystem that
-// the host knows is missing.
+// then usually is. A volume is gone from an empty pool if that has the very directory in which the volume was seen. A
+// first-boot volume, which can be created again, also is if no filesystem that the host knows is missing.
 func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) error {
 	pool := r.Ref.Pool
 	is, err := h.StoragePool(ctx, pool)
@@ -211,7 +213,7 @@ func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) er
 		return err
 	}
 	volumes, err := h.PoolVolumes(ctx, pool)
-	if err != nil || len(volumes) > 0 || r.Unbased && s.isAbsent(ctx, r.Host, r.Path) {
+	if err != nil || len(volumes) > 0 || s.hasLeft(ctx, r) || r.Unbased && s.isAbsent(ctx, r.Host, r.Path) {
 		return err
 	}
 	return fmt.Errorf("%w: %s of storage pool %q may be on a filesystem that isn't mounted, or is gone. %s, then delete "+

@@ -32,6 +32,9 @@ type HostConfig struct {
 	SameFile func(ctx context.Context, path string, paths ...string) ([]string, error)
 	// SHA256 returns the SHA-256 of a file on the host, in hexadecimal. It is nil if the host can't compute it.
 	SHA256 func(ctx context.Context, path string) (string, error)
+	// FileID returns what identifies a file or a directory on the host, as long as its filesystem is mounted. It is nil if
+	// the host's files can't be identified.
+	FileID func(ctx context.Context, path string) (string, error)
 	// Close ends the connection that Dial uses. It may be nil.
 	Close func() error
 	// Labels are the labels that placement matches.

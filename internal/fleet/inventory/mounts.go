@@ -78,6 +78,6 @@ func (h *Host) mountTable(ctx context.Context, file string, shown bool) (string,
 func (h *Host) Files() hostset.Host {
 	return hostset.Host{
 		Name: h.Name, Conn: h.Conn, SameFile: h.Config.SameFile, ReadEnd: h.Config.ReadEnd, MountTables: h.MountTables,
-		SHA256: h.Config.SHA256,
+		SHA256: h.Config.SHA256, FileID: h.Config.FileID,
 	}
 }

@@ -156,8 +156,7 @@ func (vm *VM) SettleMoved() {
 
 	for key, o := range vm.Metadata.OwnDisks {
 		if !o.Creating && vm.HasFile(o.Path) {
-			o.HostUUID = vm.HostUUID
-			vm.Metadata.OwnDisks[key] = o
+			vm.Metadata.OwnDisks[key] = o.On(vm.HostUUID)
 		}
 	}
 }

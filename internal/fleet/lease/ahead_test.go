@@ -332,7 +332,7 @@ func TestProperty_severalLeasesOfARun(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), length)
 			over, hosts, began := make(chan struct{}), twoHosts(), time.Now()
-			all := make([]map[string]*witness, len(each))
+			all := make([]map[string]*witness, len(each)+1)
 
 			for _, name := range names {
 				acts[name] = &history{past: map[string]bool{}}
@@ -354,7 +354,7 @@ func TestProperty_severalLeasesOfARun(t *testing.T) {
 			lifetime, die := context.WithCancel(t.Context())
 			r := newRun(hosts, 99, seed, nil, began, over)
 			keeper := newKeeper(lifetime, "the last", r)
-			all = append(all, r)
+			all[len(each)] = r
 
 			for _, name := range names {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*TakeoverTime)

@@ -55,8 +55,8 @@ func (c *diskCreator) assignVolumes(
 		case recorded && !is.Creating:
 			o, err = c.keepDisk(d.Spec.Name, key, is, o)
 			if err == nil && is.Removing && !hasDisk(defined, key, domain.DiskSource{File: is.Path}) {
-				o, err = c.assignRemoved(ctx, d, key, o)
-				is.HostUUID = c.hostUUID // where it is, too, if hosts share its pool
+				is = is.On(c.hostUUID) // where it is, too, if hosts share its pool
+				o, err = c.assignRemoved(ctx, d, key, o.On(c.hostUUID), is.SeenIn)
 			}
 		case handed:
 			format := placement.UsedFormat(&domain.Spec{Disks: defined}, at)
@@ -101,7 +101,7 @@ func (c *diskCreator) keepDisk(vm, key string, is, want domain.OwnDisk) (domain.
 	}
 
 	is.OnDestroy, is.Clone, is.Preallocation = want.OnDestroy, want.Clone, want.Preallocation
-	is.Removing = false // it is declared again
+	is.Removing, is.SeenIn = false, "" // it is declared again
 
 	return is, nil
 }
@@ -110,16 +110,14 @@ func (c *diskCreator) keepDisk(vm, key string, is, want domain.OwnDisk) (domain.
 // or of a new one if that run was killed when it had deleted the volume. The disk was made on this host, or is in a
 // pool that hosts share: CheckDeclaredAgain has refused the others.
 func (c *diskCreator) assignRemoved(
-	ctx context.Context, d *placement.Desired, key string, is domain.OwnDisk,
+	ctx context.Context, d *placement.Desired, key string, is domain.OwnDisk, seenIn string,
 ) (domain.OwnDisk, error) {
-	is.HostUUID = c.hostUUID
-
 	s := c.records.Storage()
 	if err := s.EnsureActive(ctx, c.host.Name, is.Pool); err != nil {
 		return is, err
 	}
 
-	gone, err := s.IsGone(ctx, c.host.Name, storage.Ref{Pool: is.Pool, Name: is.Volume}, is.Path)
+	gone, err := s.IsGone(ctx, c.host.Name, storage.Ref{Pool: is.Pool, Name: is.Volume}, is.Path, seenIn)
 	if err != nil || !gone {
 		return is, err
 	}

@@ -79,7 +79,7 @@ func (u *update) deleteOwnDisk(ctx context.Context, key string, o domain.OwnDisk
 		return false, nil
 	}
 
-	switch err := u.releaseStarted(ctx, key, o); {
+	switch err := u.releaseStarted(ctx, key, o.On(u.vm.HostUUID)); {
 	case ctx.Err() == nil && cannotRelease(err):
 		// It stays recorded, and Delete knows it as well.
 		u.kept = append(u.kept, keptDisk(key, o, err)+". The next run tries again")

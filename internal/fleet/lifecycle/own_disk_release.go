@@ -84,7 +84,7 @@ func (m *Manager) releaseOf(
 
 	return storage.Release{
 		Host: h.Name, Ref: storage.Ref{Pool: o.Pool, Name: o.Volume}, Path: o.Path, VM: id,
-		Creating: o.Creating, Unbased: o.Creating || placement.IsFirstBoot(key),
+		SeenIn: o.SeenIn, Creating: o.Creating, Unbased: o.Creating || placement.IsFirstBoot(key),
 		Hosts: users, Others: m.hosts.Connections().Present().Without(users.Names()...),
 	}, err
 }
@@ -130,8 +130,7 @@ func (m *Manager) recordLost(ctx context.Context, vm *inventory.VM) *inventory.V
 			metadata.LeftVolumes = append(metadata.LeftVolumes, vm.AsLeft(o))
 			delete(metadata.OwnDisks, key)
 		default:
-			o.HostUUID = vm.HostUUID
-			metadata.OwnDisks[key] = o
+			metadata.OwnDisks[key] = o.On(vm.HostUUID)
 		}
 	}
 
@@ -236,7 +235,7 @@ func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all boo
 			continue
 		}
 
-		switch err := m.releaseOwnDisk(ctx, vm.On, vm.UUID, key, o, false); {
+		switch err := m.releaseOwnDisk(ctx, vm.On, vm.UUID, key, o.On(vm.HostUUID), false); {
 		case errors.Is(err, storage.ErrInUse), errors.Is(err, storage.ErrOtherPath):
 			stay = append(stay, keptDisk(key, o, err))
 		case err != nil:

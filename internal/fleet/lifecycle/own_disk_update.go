@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 		return err
 	}
 
-	marked := u.decideDropped()
+	marked := u.decideDropped(ctx)
 
 	records, err := u.manager.creatorOf(u.vm).assignVolumes(ctx, &u.want, u.own, u.vm.DeclaredSpec().Disks)
 	if err != nil {
@@ -158,15 +159,24 @@ func (u *update) discard(ctx context.Context, key string, o domain.OwnDisk) erro
 // decideDropped decides about the own disks that are no longer declared, before the definition loses them. It marks
 // those that are to be deleted, so that a later update deletes those that this one can't. Those that are kept, and that
 // the VM doesn't have any more, lose their records. It reports whether a record changed.
-func (u *update) decideDropped() (changed bool) {
+func (u *update) decideDropped(ctx context.Context) (changed bool) {
 	u.own = maps.Clone(u.own)
 	deletes, keeps := u.want.DropsOwnDisks(u.vm)
 
 	for _, key := range deletes {
-		if o := u.own[key]; !placement.IsFirstBoot(key) && !o.Creating && !o.Removing {
-			o.Removing, changed = true, true
-			u.own[key] = o
+		o := u.own[key]
+		if placement.IsFirstBoot(key) || o.Creating {
+			continue
 		}
+
+		// A run that is killed when it has deleted the file leaves an empty pool, if that was the last one.
+		if o.HostUUID == u.vm.HostUUID {
+			o.SeenIn = cmp.Or(u.manager.records.Storage().DirectoryWith(ctx, u.vm.Host, o.Path), o.SeenIn)
+		}
+
+		o.Removing = true
+		changed = changed || o != u.own[key]
+		u.own[key] = o
 	}
 
 	for _, key := range keeps {
@@ -193,8 +203,7 @@ func (u *update) recordArrivedDisks(ctx context.Context) error {
 
 	for key, o := range u.own {
 		if o.HostUUID != u.vm.HostUUID && u.vm.HasFile(o.Path) {
-			o.HostUUID = u.vm.HostUUID
-			metadata.OwnDisks[key] = o
+			metadata.OwnDisks[key] = o.On(u.vm.HostUUID)
 		}
 	}
 

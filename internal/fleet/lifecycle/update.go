@@ -377,7 +377,7 @@ func (u *update) writeMetadata(ctx context.Context) error {
 	}
 
 	wrote, err := records.WriteMetadata(ctx, u.vm, metadata)
-	if err == nil && !wrote && u.defined {
+	if err == nil && !wrote && (u.defined || records.RunningDiffers(u.vm, metadata)) {
 		wrote, err = true, records.Raise(ctx, u.vm, metadata)
 	}
 

@@ -15,7 +15,7 @@ func OwnDisks(vm *inventory.VM) map[string]domain.OwnDisk {
 
 	for key, o := range own {
 		if _, there := vm.DeclaredSpec().Disks[key]; there && o.Removing {
-			o.Removing = false
+			o.Removing, o.SeenIn = false, ""
 			own[key] = o
 		}
 	}

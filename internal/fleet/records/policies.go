@@ -81,8 +81,8 @@ func (s Policies[P]) Copies(ctx context.Context, which func(P) bool) ([]PolicyCo
 func (s Policies[P]) Put(ctx context.Context, p P) (lacking []string, err error) {
 	me := p.Identified()
 
-	// One apply may create two policies of one name at a time: the second one finds the first.
-	unlock, err := s.store.lockName(ctx, s.noun, me.Name)
+	// Two policies of one name may be created at a time: the second one finds the first.
+	ctx, unlock, err := s.store.lockPolicy(ctx, s.noun, me.Name)
 	if err != nil {
 		return s.store.hosts.AskedHosts(), err
 	}

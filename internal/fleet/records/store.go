@@ -1,13 +1,17 @@
 package records
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -61,6 +65,50 @@ func (s *Store) EndRenewals() { s.endRenewals() }
 
 // AwaitRenewals waits until no lease is being renewed.
 func (s *Store) AwaitRenewals() { s.leases.Wait() }
+
+// lockPolicy waits until no other operation, of this run or another, writes a policy of this kind and name, or until
+// ctx ends. The records are read again then. The policy is written with the held context. The caller must call unlock.
+//
+// The lock is on the host with the first UUID of those that answer. So runs that reach other hosts aren't kept out.
+func (s *Store) lockPolicy(
+	ctx context.Context, noun, name string,
+) (held context.Context, unlock func(), err error) {
+	unlockName, err := s.lockName(ctx, noun, name)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	answers, err := s.hosts.Snapshot(ctx)
+	if err != nil {
+		unlockName()
+
+		return nil, nil, err
+	}
+
+	answers = slices.DeleteFunc(slices.Clone(answers), func(a inventory.Reply) bool { return a.Info == nil })
+	slices.SortFunc(answers, func(a, b inventory.Reply) int {
+		return cmp.Or(cmp.Compare(a.Info.UUID, b.Info.UUID), inventory.ByHostName(a.Host, b.Host))
+	})
+
+	for _, a := range answers {
+		held, release, err := s.Lock(ctx, a.Host, noun+":"+name, "writing a policy of that name on")
+
+		switch {
+		case err == nil:
+			for _, a := range answers {
+				a.Host.ForgetRecord()
+			}
+
+			return held, func() { release(); unlockName() }, nil
+		case !errors.Is(err, inventory.ErrUnreachable) && !errors.Is(err, libvirt.ErrNoSecretDriver):
+			unlockName()
+
+			return nil, nil, err
+		}
+	}
+
+	return ctx, unlockName, nil // Nothing can be written on any host.
+}
 
 // lockName waits until no other operation of this process writes a policy of this kind and name, or until ctx ends. The
 // caller must call unlock.

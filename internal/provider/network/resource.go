@@ -216,7 +216,7 @@ func (r *networkResource) removal(name types.String, private meta.Private) onhos
 				return fmt.Errorf("%w: the definitions of these virtual machines use it or its bridge: %s", network.ErrInUse,
 					strings.Join(names, ", "))
 			}
-			return network.Delete(ctx, h, name.ValueString())
+			return network.Delete(ctx, r.Data.Fleet.LockOn, h, name.ValueString())
 		}),
 		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {
 			is, err := h.Network(ctx, name.ValueString())

@@ -2,6 +2,8 @@ package virtualmachine_test
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-testing/helper/resource"
@@ -13,7 +15,8 @@ import (
 )
 
 // TestAccVirtualMachine_plannedObjects: what a VM needs on its host may come with the same apply, whether its name is
-// known in the plan or not: networks, bridges, storage pools and secrets, for a new VM and for one that moves.
+// known in the plan or not: networks, bridges, storage pools and secrets, for a new VM and for one that moves. How QEMU
+// is edited by hand to authenticate to a server is drift, which the next apply repairs.
 func TestAccVirtualMachine_plannedObjects(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -61,6 +64,21 @@ resource "virtfleet_secret" "ceph" {
 	has := func(host string, parts ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error { return contains(l.Virsh(t, host, "dumpxml", name), parts...) }
 	}
+	const unedited, anotherSecret = "<auth username='admin'>", "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"
+	// byHand has an edit of the definition repaired.
+	byHand := func(edit func(xml string) string) resource.TestStep {
+		return resource.TestStep{
+			PreConfig: func() {
+				l.Virsh(t, "kvm2", "define", writeDeviceXML(t, edit(l.Virsh(t, "kvm2", "dumpxml", "--inactive", name))))
+			},
+			Config:           config(`["kvm1", "kvm2"]`, "kvm2", "{\n"+both+"\n}"),
+			ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+			Check: func(s *terraform.State) error {
+				return has("kvm2", unedited, "uuid='"+s.RootModule().Resources["virtfleet_secret.ceph"].Primary.ID+"'")(s)
+			},
+		}
+	}
+	uuidOfSecret := regexp.MustCompile(`(<secret type='ceph' uuid=')[^']*`)
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config(`["kvm1"]`, "kvm1", "{\n"+both+"\nany = { bridge = virtfleet_network.any.bridge }\n}"),
 		ConfigPlanChecks: changes(plancheck.ResourceActionCreate,
@@ -77,5 +95,9 @@ resource "virtfleet_secret" "ceph" {
 		Config:           config(`["kvm1", "kvm2"]`, "kvm2", "{\n"+both+"\n}"),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate, planned("current_host", exactly("kvm2"))),
 		Check:            has("kvm2", `bridge='`+bridge+`'`, `network='`+name+`-lan'`, "/var/lib/libvirt/"+name+"/"),
-	})
+	}, byHand(func(xml string) string {
+		return strings.Replace(xml, unedited, "<auth username='other'>", 1)
+	}), byHand(func(xml string) string {
+		return uuidOfSecret.ReplaceAllString(xml, "${1}"+anotherSecret)
+	}))
 }

@@ -1,0 +1,79 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccVirtualMachine_killedOnceADiskIsDeleted: the provider is killed when libvirt has deleted a disk's volume, the
+// only one of its storage pool. While another filesystem hides the pool's directory, the disk stays recorded: it may be
+// there. The next apply that sees the directory forgets the disk, and the plan is empty.
+func TestAccVirtualMachine_killedOnceADiskIsDeleted(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name, tf := lab.Name(t), acctest.NewCLI(t)
+	l.RemoveDomain(t, name)
+	at := "/var/lib/libvirt/" + name + "-data"
+	declare := func(host acctest.Host, data bool) {
+		pools, disks := "", map[string]string{"root": "root", "data": "data"}
+		for pool := range disks {
+			pools += fmt.Sprintf(`
+resource "virtfleet_storage_pool" %[1]q {
+  name   = "%[2]s-%[1]s"
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[2]s-%[1]s" }
+}
+`, pool, name)
+		}
+		if !data {
+			delete(disks, "data")
+		}
+		text := "{\n"
+		for key := range disks {
+			text += fmt.Sprintf("    %s = { pool = virtfleet_storage_pool.%[1]s.name, size = \"1Mi\" }\n", key)
+		}
+		tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{host}}.String()+pools+idleVM(l, name).with(hcl{
+			"host": quote("kvm1"), "run_strategy": quote("Halted"), "disks": text + "  }",
+		}).String())
+	}
+	recorded := func(when string, want bool) {
+		t.Helper()
+		xml := l.Virsh(t, "kvm1", "dumpxml", name)
+		if strings.Contains(xml, at+"/"+name) != want || strings.Contains(xml, `removing="true"`) != want {
+			t.Errorf("%s: the disk should be recorded: %v:\n%s", when, want, xml)
+		}
+	}
+	direct := acctest.Host{Of: l.Host("kvm1")}
+	declare(direct, true)
+	tf.Run(t, "apply")
+
+	deleted := func() bool {
+		files, err := os.ReadDir(l.Host("kvm1").Path(at))
+		return err == nil && len(files) == 0
+	}
+	declare(viaProxy(l.Gate(t, "kvm1", deleted), "kvm1"), false)
+	apply := tf.Start(t, "apply")
+	waitWhileRunning(t, "deleted", apply, deleted)
+	if err := apply.KillProvider(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := apply.Wait(); err == nil {
+		t.Fatalf("the apply continued:\n%s", out)
+	}
+	recorded("killed", true)
+
+	declare(direct, false)
+	l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", at)
+	expect(t, tf.Run(t, "apply"), "Disks of the virtual machine are kept", at+"/"+name, "isn't mounted")
+	recorded("hidden", true)
+	l.Run(t, "kvm1", "umount", at)
+	expect(t, tf.Run(t, "apply"), `- "kvm1: `+name+`-data/`+name+`-data-`)
+	recorded("seen", false)
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
+}
