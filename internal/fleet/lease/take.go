@@ -111,7 +111,7 @@ func (l *Held) tryUntilAcquired(ctx context.Context, w *watch) error {
 				return err
 			}
 		case w.unchanged == silentPolls:
-			l.keeper.watchOthers(l.store, l.name, last) //nolint:contextcheck // it outlives the order
+			l.keeper.watchOthers(l.store, l.name, last)
 		}
 
 		if err := admission.Pause(ctx, pollInterval); err != nil {

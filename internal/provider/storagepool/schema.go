@@ -123,8 +123,8 @@ func targetAttribute() schema.Attribute {
 					"mode":  optionalString("Mode in octal, such as `0711`."),
 					"owner": optionalString("Numeric id of the owner."),
 					"group": optionalString("Numeric id of the group."),
-					"label": optionalString("SELinux label of the directory. libvirt doesn't set it: the plan fails for a `dir` pool " +
-						"if the host has no SELinux, or the directory another label."),
+					"label": optionalString("SELinux label of the directory. libvirt doesn't set it: the plan fails for a `dir` " +
+						"pool if the host has no SELinux, or the directory another label."),
 				},
 			},
 		},
