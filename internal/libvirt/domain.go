@@ -57,6 +57,9 @@ func (d *Domain) InMigration() bool {
 // restarted, so false says nothing.
 func (d *Domain) SentAllMemory() bool { return d.State == Shutoff && d.Reason == ReasonMigrated }
 
+// ForgotWhyOff reports whether libvirt doesn't know why the domain is off: its daemon was restarted since.
+func (d *Domain) ForgotWhyOff() bool { return d.State == Shutoff && d.Reason == unknownName }
+
 // Domains reads all domains of the host. It needs six calls and one or two per domain, which are pipelined: at any
 // latency they take little more than two round trips and the daemon's own work. It leaves out domains that vanish
 // meanwhile.

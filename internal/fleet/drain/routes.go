@@ -38,11 +38,15 @@ func (dr *Drainer) routes(
 
 	calls.SetLimit(inspectionsAtOnce)
 
+	// What the VM itself has stays when a host takes VMs again. Its state may pass.
+	own := slices.DeleteFunc(migration.DomainBlockers(inspected), func(b migration.Blocker) bool {
+		return b.Reason == migration.StateNotMigratable
+	})
+
 	for _, a := range others {
 		if excluded := knownBlockers(vm, a); len(excluded) > 0 {
-			// What the VM itself has stays when this host takes VMs again.
 			mu.Lock()
-			w.blockers[a.Host.Name] = append(excluded, migration.DomainBlockers(inspected)...)
+			w.blockers[a.Host.Name] = append(excluded, own...)
 			mu.Unlock()
 
 			continue
@@ -60,7 +64,7 @@ func (dr *Drainer) routes(
 			if err != nil {
 				// A host that fails is no target; other hosts may be.
 				b := migration.UnansweredBlocker(a.Host.Name, inventory.WithoutHost(err))
-				w.blockers[a.Host.Name] = []migration.Blocker{b}
+				w.blockers[a.Host.Name] = append([]migration.Blocker{b}, own...)
 				failed = append(failed, err)
 
 				return nil

@@ -38,27 +38,27 @@ func (vm *VM) BrokeInPostCopy() bool { return vm.Active && vm.Reason == status.R
 
 // postCopyPeer returns the host of the other part of the VM's memory, from the record of its open migration; "" if
 // that is unknown. It also says whether that host is the source. A host may have another name in the configuration than
-// in the record: as long as a host doesn't answer, or one has sent the guest away, it may be the one.
-func (vm *VM) postCopyPeer() (peer string, isSource bool) {
+// in the record: as long as a host doesn't answer, or one has sent the guest away and the record has no UUID, it may be
+// the one.
+func (vm *VM) postCopyPeer() (name string, source bool) {
 	record := vm.OpenMigration()
 	if record == nil {
 		return "", false
 	}
 
-	peer, isSource = record.TargetHost, false
+	peer, uuid, isSource := record.TargetHost, record.TargetUUID, false
 	if peer == vm.Host {
-		peer, isSource = record.SourceHost, true
+		peer, uuid, isSource = record.SourceHost, record.SourceUUID, true
 	}
 
-	if len(vm.SilentHosts)+len(vm.sent) > 0 && vm.asked != nil && !slices.Contains(vm.asked, peer) {
+	// Hosts that answer, and whose UUIDs are recorded, have the names of this configuration.
+	maybe := len(vm.SilentHosts) > 0 || uuid == "" && len(vm.sent) > 0
+	if maybe && vm.asked != nil && !slices.Contains(vm.asked, peer) {
 		return "", false
 	}
 
 	return peer, isSource
 }
-
-// reasonForgotten is the reason of a VM that is off when libvirt's daemon was restarted since.
-const reasonForgotten = "Unknown"
 
 // noteDefined notes what is left of the VM on other hosts, on which it is off.
 func (vm *VM) noteDefined(elsewhere []Reply) {
@@ -71,7 +71,7 @@ func (vm *VM) noteDefined(elsewhere []Reply) {
 		switch {
 		case a.Domain.SentAllMemory():
 			vm.sent = append(vm.sent, a.Host.Name)
-		case a.Domain.Reason == reasonForgotten:
+		case a.Domain.ForgotWhyOff():
 			vm.forgot = append(vm.forgot, a.Host.Name)
 		}
 	}
@@ -125,6 +125,11 @@ func (vm *VM) PostCopyRemedy() (string, Next) {
 	case status.PostCopyLost:
 		return vm.firstAskLog() + vm.lostRemedy(f), Retry
 	case status.PostCopySent:
+		if vm.State == libvirt.Paused { // as before libvirt 8.5, for good
+			return fmt.Sprintf("Don't destroy it. If it is still paused in a few minutes, run \"virsh resume %s\" on host %q.",
+				vm.UUID, vm.Host), Retry
+		}
+
 		return fmt.Sprintf("Wait until libvirt on host %q says that it is running (migrated). Don't destroy it.",
 			vm.Host), Retry
 	case status.PostCopyUndecided:
@@ -155,9 +160,13 @@ func (vm *VM) lostRemedy(f status.Facts) string {
 			fmt.Sprintf("Make sure that host %q is off. ", f.PostCopyPeer))
 	}
 
-	return fmt.Sprintf("What is left on host %q can't continue. Set on_irrecoverable = \"destroy\" in "+
-		"migration_options: then it is ended, and the VM is started again from its disks as its run_strategy says. Or "+
-		"end it by hand, with virsh destroy on host %[1]q.", vm.Host)
+	remedy := fmt.Sprintf("What is left on host %q can't continue. Set on_irrecoverable = \"destroy\" in "+
+		"migration_options: then it is ended, and the VM is started again from its disks as its run_strategy says. ", vm.Host)
+	if !vm.Persistent {
+		return remedy + "It has no definition on disk: before you end it by hand, define it " + vm.defineHow() + "."
+	}
+
+	return remedy + fmt.Sprintf("Or end it by hand, with virsh destroy on host %q.", vm.Host)
 }
 
 // firstAskLog returns what comes before the guest on the target is given up, if libvirt at the source doesn't know any
@@ -174,7 +183,12 @@ func (vm *VM) firstAskLog() string {
 		return ""
 	}
 
-	return fmt.Sprintf("First read the end of %s on host %s, as libvirt there was restarted since. If it says "+
+	from := "First read"
+	if peer == "" {
+		from = fmt.Sprintf("If its migration came from %s, first read", QuoteList(forgot))
+	}
+
+	return from + fmt.Sprintf(" the end of %s on host %s, as libvirt there was restarted since. If it says "+
 		"\"reason=migrated\", nothing is lost: destroy nothing, and wait until libvirt on host %q says that it is running "+
 		"(migrated). Otherwise: ", QEMULogPath(vm.Name), QuoteList(forgot), vm.Host)
 }

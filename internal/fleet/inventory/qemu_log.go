@@ -43,6 +43,9 @@ type QEMULog struct {
 	// Started is when QEMU started. It is zero if the lines don't say, and if QEMU was started to receive a migration: its
 	// guest had started earlier, on another host. Stopped is when QEMU ended, zero while it runs.
 	Started, Stopped time.Time
+	// StopReason is why QEMU ended, as libvirt says in the line "shutting down, reason=...": crashed, destroyed,
+	// migrated, ... It is "" if the lines don't say.
+	StopReason string
 }
 
 // errNoFiles means that the host's URI gives no access to its files.
@@ -67,7 +70,7 @@ func (h *Host) ReadQEMULog(ctx context.Context, name string) (QEMULog, error) {
 
 // libvirtsLine matches a line that libvirt writes to the log. QEMU writes dates in another format, if at all.
 var libvirtsLine = regexp.MustCompile(
-	`^(\d{4}-\d{2}-\d{2} [0-9:.]+\+0000): (starting up|shutting down|initiating migration)?`,
+	`^(\d{4}-\d{2}-\d{2} [0-9:.]+\+0000): (starting up|shutting down|initiating migration)?(?:, reason=(\w+))?`,
 )
 
 // parseQEMULog parses the lines after the last start of QEMU.
@@ -81,7 +84,7 @@ func parseQEMULog(text string) QEMULog {
 
 		part := libvirtsLine.FindStringSubmatch(line)
 		if part == nil {
-			part = make([]string, 3)
+			part = make([]string, 4)
 		}
 
 		switch at, _ := time.Parse("2006-01-02 15:04:05.000-0700", part[1]); {
@@ -99,7 +102,7 @@ func parseQEMULog(text string) QEMULog {
 			log.Lines = append(log.Lines, line)
 
 			if part[2] == "shutting down" {
-				log.Stopped = at
+				log.Stopped, log.StopReason = at, part[3]
 			}
 		}
 	}

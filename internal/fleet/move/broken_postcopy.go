@@ -13,6 +13,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
+// sentReason is why QEMU ended at the source of a migration that was complete, as libvirt says in its log.
+const sentReason = "migrated"
+
 // endsFirst returns a problem if an earlier migration has to end before the VM moves to the host, and nil otherwise.
 // The earlier migration goes to the same host, broke in post-copy, or is paused with all of the memory on both hosts. A
 // paused one ends when a run tells the target to start the guest, or aborts it.
@@ -24,18 +27,25 @@ func endsFirst(vm *inventory.VM, to *inventory.Host) *inventory.Problem {
 
 	p := &inventory.Problem{Attribute: "host", Warning: true}
 
+	broke := vm.StateFacts().PostCopy()
+
 	switch {
-	case vm.BrokeInPostCopy() && vm.StateFacts().PostCopy() == status.PostCopyLost:
+	case broke == status.PostCopyLost:
 		p.Summary = "Broken migration can't be resumed: a part of the memory is lost"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q failed: %s", vm.Name, vm.StateFacts().PostCopyReport())
 		p.Remedy, p.Next = vm.PostCopyRemedy()
 
 		return p
-	case vm.BrokeInPostCopy() && vm.StateFacts().PostCopy() == status.PostCopySent:
+	case broke == status.PostCopySent:
 		p.Summary = "Broken migration is resumed first"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q has not ended: %s. The move first waits until libvirt "+
 			"reports that it has arrived, and then brings the VM to host %q", vm.Name, vm.StateFacts().PostCopyReport(), to.Name)
-	case vm.BrokeInPostCopy():
+	case broke == status.PostCopyUndecided:
+		p.Summary = "Broken migration is resumed first"
+		p.Detail = fmt.Sprintf("A migration of virtual machine %q has not ended: %s. Until it has, the VM isn't moved to "+
+			"host %q", vm.Name, vm.StateFacts().PostCopyReport(), to.Name)
+		p.Remedy, p.Next = vm.PostCopyRemedy()
+	case broke != status.PostCopyIntact:
 		p.Summary = "Broken migration is resumed first"
 		p.Detail = fmt.Sprintf("A migration of virtual machine %q broke in post-copy (%s). The move resumes it first, "+
 			"and then brings the VM to host %q", vm.Name, vm.StateFacts().HostStatesText(), to.Name)
@@ -169,6 +179,12 @@ func (rec *Recovery) destroyParts(ctx context.Context, uuid string, from, to *in
 		return fmt.Errorf("%w: on host %q it is %s (%s)", migration.ErrAllSent, to.Name, target.State, target.Reason)
 	}
 
+	if source != nil && source.ForgotWhyOff() && target != nil && target.Active() {
+		if err := verifyNotSent(ctx, from, source.Name); err != nil {
+			return err
+		}
+	}
+
 	if source != nil && source.Active() && target != nil && target.Active() {
 		said, err := from.Conn.MigrationStatus(ctx, uuid)
 		if err != nil {
@@ -223,6 +239,23 @@ func (rec *Recovery) destroyParts(ctx context.Context, uuid string, from, to *in
 // come to its end since it was given up.
 func holdsAllMemory(source, target *libvirt.Domain) bool {
 	return source != nil && source.SentAllMemory() && target != nil && target.Active()
+}
+
+// verifyNotSent returns an error if the source may have sent all of the memory before libvirt's daemon there was
+// restarted, and forgot that: QEMU's log says so, or can't be read.
+func verifyNotSent(ctx context.Context, from *inventory.Host, name string) error {
+	log, err := from.ReadQEMULog(ctx, name)
+
+	switch {
+	case err != nil:
+		return fmt.Errorf("libvirt on host %q was restarted and doesn't know whether it had sent all of the memory, and "+
+			"%s can't be read: %w", from.Name, inventory.QEMULogPath(name), err)
+	case log.StopReason == sentReason:
+		return fmt.Errorf("%w: %s on host %q says reason=%s", migration.ErrAllSent, inventory.QEMULogPath(name), from.Name,
+			sentReason)
+	default:
+		return nil
+	}
 }
 
 // postCopySide returns the host's part of a VM that is in two parts after a broken post-copy, or nil if the host has
