@@ -158,23 +158,22 @@ func (c *Client) SHA256(ctx context.Context, path string) (string, error) {
 // idMark begins the line with the identity, and idScript prints it for the file at its argument.
 const (
 	idMark   = "virtfleet-file-id:"
-	idScript = `s=$(stat -L -c %d:%i -- "$1") && echo && echo ` + idMark + `"$s"`
+	idScript = `s=$(stat -L -c %d:%i:%W -- "$1") && echo && echo ` + idMark + `"$s"`
 )
 
 // FileID returns what identifies the file or directory at an absolute path on the host, as long as its filesystem is
-// mounted: the numbers of the device and of the inode. It follows symbolic links. A program on the host (stat) looks.
+// mounted: the numbers of the device and of the inode, which other files may get later, and the time of its creation in
+// seconds, which is 0 on filesystems that don't record it. It follows symbolic links. A program on the host (stat) looks.
 //
 // Errors are those of [Client.SHA256].
 func (c *Client) FileID(ctx context.Context, path string) (string, error) {
 	return c.wordAbout(ctx, path, "identifying a file", idScript, commandLimit, idMark, func(id string) bool {
-		device, inode, both := strings.Cut(id, ":")
-		return both && isNumber(device) && isNumber(inode)
+		numbers := strings.Split(id, ":")
+		return len(numbers) == 3 && !slices.ContainsFunc(numbers, func(s string) bool {
+			_, err := strconv.ParseUint(s, 10, 64)
+			return err != nil
+		})
 	})
-}
-
-func isNumber(s string) bool {
-	_, err := strconv.ParseUint(s, 10, 64)
-	return err == nil
 }
 
 // wordAbout runs a script about the file at an absolute path, and returns the word after the mark.

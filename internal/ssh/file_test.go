@@ -132,7 +132,7 @@ func TestFileID(t *testing.T) {
 	if _, err := client.FileID(t.Context(), "relative"); !errors.Is(err, ErrConfig) {
 		t.Errorf("a relative path: got %v", err)
 	}
-	refuses := newClient(t, startSSHD(t, key.authorized(), "ForceCommand echo virtfleet-file-id:1:x").config(t, key))
+	refuses := newClient(t, startSSHD(t, key.authorized(), "ForceCommand echo virtfleet-file-id:1:2:x").config(t, key))
 	if got, err := refuses.FileID(t.Context(), dir); !errors.Is(err, ErrProgram) {
 		t.Errorf("a host that doesn't run the program: got %q, %v", got, err)
 	}

@@ -14,22 +14,28 @@ import (
 // HasFile reports whether the file at the path is known to exist on a host. It returns false if the host can't be
 // asked. It changes nothing.
 func (s *Storage) HasFile(ctx context.Context, host, file string) bool {
+	there, _ := s.lookFor(ctx, host, file)
+	return there
+}
+
+// lookFor reports whether a file exists on a host. known is false if the host can't be asked.
+func (s *Storage) lookFor(ctx context.Context, host, file string) (there, known bool) {
 	h, ok := s.Hosts.Host(host)
 	if !ok || h.Fenced || h.SameFile == nil || !askable(file) {
-		return false
+		return false, false
 	}
 	same, err := h.SameFile(ctx, file, file) // Only a file that exists is the same as itself.
 	if err != nil {
 		s.Log.Debug("a file was not looked for", "host", host, "file", file, "error", err)
 	}
-	return len(same) > 0
+	return len(same) > 0, err == nil
 }
 
 // isAbsent reports whether a host is known not to have the file: the host was asked, and has mounted every filesystem
 // that its /etc/fstab has at the file's directory or above it, also those that are mounted by hand.
 func (s *Storage) isAbsent(ctx context.Context, host, file string) bool {
 	h, ok := s.Hosts.Host(host)
-	if !ok || h.Fenced || h.SameFile == nil || h.MountTables == nil || !askable(file) {
+	if !ok || h.Fenced || h.MountTables == nil || !askable(file) {
 		return false
 	}
 	planned, mounted, err := h.MountTables(ctx)
@@ -42,17 +48,18 @@ func (s *Storage) isAbsent(ctx context.Context, host, file string) bool {
 			return false
 		}
 	}
-	same, err := h.SameFile(ctx, file, file)
-	return err == nil && len(same) == 0
+	there, known := s.lookFor(ctx, host, file)
+	return known && !there
 }
 
 // DirectoryWith returns what identifies the directory of a file on a host, as long as its filesystem is mounted; "" if
 // that is unknown or the file isn't there. It changes nothing.
 func (s *Storage) DirectoryWith(ctx context.Context, host, file string) string {
-	if id := s.directoryID(ctx, host, file); s.HasFile(ctx, host, file) {
-		return id
+	id := s.directoryID(ctx, host, file)
+	if id == "" || !s.HasFile(ctx, host, file) || s.directoryID(ctx, host, file) != id {
+		return "" // The last question is for a filesystem that was mounted meanwhile.
 	}
-	return ""
+	return id
 }
 
 func (s *Storage) directoryID(ctx context.Context, host, file string) string {
@@ -68,15 +75,14 @@ func (s *Storage) directoryID(ctx context.Context, host, file string) string {
 	return id
 }
 
-// hasLeft reports whether a volume is known to have left the directory in which it was seen: neither has its pool
-// another filesystem there now, nor is another one hidden.
+// hasLeft reports whether a volume is known to be gone: its directory is the one in which it was seen, and lacks it.
 func (s *Storage) hasLeft(ctx context.Context, r Release) bool {
-	h, ok := s.Hosts.Host(r.Host)
-	if !ok || h.SameFile == nil || r.SeenIn == "" || s.directoryID(ctx, r.Host, r.Path) != r.SeenIn {
+	isThere := func() bool { return r.SeenIn != "" && s.directoryID(ctx, r.Host, r.Path) == r.SeenIn }
+	if !isThere() {
 		return false
 	}
-	same, err := h.SameFile(ctx, r.Path, r.Path)
-	return err == nil && len(same) == 0
+	there, known := s.lookFor(ctx, r.Host, r.Path)
+	return known && !there && isThere() // The directory may have been unmounted meanwhile.
 }
 
 // MountFirst says what to do first about a volume that its pool doesn't list, because the pool's filesystem isn't

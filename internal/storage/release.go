@@ -94,8 +94,13 @@ func readAgain(ctx context.Context, h *libvirt.Host, pool string) error {
 	deadline := time.Now().Add(searchLimit)
 	cause := h.RefreshStoragePool(ctx, pool)
 	for err := cause; err != nil; err = h.RefreshStoragePool(ctx, pool) {
-		if !errors.Is(err, libvirt.ErrInternal) || ctx.Err() != nil || time.Now().After(deadline) {
+		if !errors.Is(err, libvirt.ErrInternal) || time.Now().After(deadline) {
 			return cause
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), cause)
 		}
 	}
 	return nil
@@ -108,8 +113,8 @@ func (s *Storage) IsGone(ctx context.Context, host string, ref Ref, at, seenIn s
 	if err != nil {
 		return false, err
 	}
-	switch err := h.RefreshStoragePool(ctx, ref.Pool); {
-	case errors.Is(err, libvirt.ErrOperationInvalid): // It is refreshed later: something is written in it.
+	switch err := readAgain(ctx, h, ref.Pool); {
+	case errors.Is(err, libvirt.ErrOperationInvalid): // It has been stopped meanwhile.
 		return false, nil
 	case err != nil:
 		return false, err

@@ -76,6 +76,8 @@ func TestPostCopyRemedy_afterTheSourceHasEnded(t *testing.T) {
 	renamed.SourceHost, renamed.SourceUUID = "hv1", "uuid-of-kvm1"
 	unknownName := began
 	unknownName.SourceHost = "hv1"
+	removed := began
+	removed.SourceHost, removed.SourceUUID = "removed", "uuid-of-removed"
 
 	const asks = `end of /var/log/libvirt/qemu/web.log on host "kvm1"`
 
@@ -97,6 +99,7 @@ func TestPostCopyRemedy_afterTheSourceHasEnded(t *testing.T) {
 		"it is gone":                   {&began, []Reply{hasNot("kvm1")}, status.PostCopyLost, false},
 		"it is gone, sent by a third":  {&began, []Reply{hasNot("kvm1"), left("kvm3")}, status.PostCopyLost, false},
 		"it is fenced, sent by a 3rd":  {&began, []Reply{fenced("kvm1"), left("kvm3")}, status.PostCopyLost, false},
+		"it isn't in hosts any more":   {&removed, []Reply{left("kvm3")}, status.PostCopyLost, false},
 		"it has forgotten":             {&began, []Reply{off("kvm1", "Unknown")}, status.PostCopyLost, true},
 		"it has forgotten, no record":  {nil, []Reply{off("kvm1", "Unknown")}, status.PostCopyLost, true},
 		"it is gone, a 3rd has forgot": {&began, []Reply{hasNot("kvm1"), off("kvm3", "Unknown")}, status.PostCopyLost, false},

@@ -35,23 +35,26 @@ func TestQEMULog(t *testing.T) {
 		"nothing": {start, QEMULog{Started: began}, nil},
 		"words": {
 			start + refused + "\n\nno date\n",
-			QEMULog{[]string{refused, "no date"}, began, never},
+			QEMULog{[]string{refused, "no date"}, began, never, ""},
 			[]string{refused, "no date"},
 		},
-		"routine": {start + console + "\n" + down, QEMULog{[]string{console, down}, began, ended}, nil},
+		"stopped without a reason": {
+			start + libvirt + "shutting down", QEMULog{[]string{libvirt + "shutting down"}, began, began, ""}, nil,
+		},
+		"routine": {start + console + "\n" + down, QEMULog{[]string{console, down}, began, ended, "crashed"}, nil},
 		"the last time": {
 			start + "old\n" + down + "\n" + start + "new",
-			QEMULog{[]string{"new"}, began, never},
+			QEMULog{[]string{"new"}, began, never, ""},
 			[]string{"new"},
 		},
 		"since it left": {
 			start + "old\n" + leaves + "\nnew\r\n",
-			QEMULog{[]string{"old", leaves, "new"}, began, never},
+			QEMULog{[]string{"old", leaves, "new"}, began, never, ""},
 			[]string{"new"},
 		},
 		"it has arrived": {
 			strings.Replace(start, "-msg", "-incoming defer \\\n-msg", 1) + refused,
-			QEMULog{[]string{refused}, never, never},
+			QEMULog{[]string{refused}, never, never, ""},
 			[]string{refused},
 		},
 		"it was restored": {

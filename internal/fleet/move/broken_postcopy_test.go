@@ -1,8 +1,12 @@
 package move
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -29,6 +33,34 @@ func TestHoldsAllMemory(t *testing.T) {
 	} {
 		if got := holdsAllMemory(test.source, test.target); got != test.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// Where libvirt has forgotten how the source's process ended, QEMU's log decides, and what it doesn't say is no leave to
+// destroy anything.
+func TestVerifyNotSent(t *testing.T) {
+	t.Parallel()
+
+	const line = "2026-11-21 15:05:00.250+0000: shutting down"
+
+	unreadable := errors.New("no such file")
+
+	for name, test := range map[string]struct {
+		log        string
+		err, wants error
+	}{
+		"it has sent all":               {line + ", reason=migrated\nqemu: terminating\n", nil, migration.ErrAllSent},
+		"it had sent all, ran, crashed": {line + ", reason=migrated\n" + line + ", reason=crashed\n", nil, nil},
+		"it was destroyed":              {line + ", reason=destroyed\n", nil, nil},
+		"the host lost power":           {"2026-11-21 15:05:00.250+0000: starting up\n", nil, nil},
+		"the log can't be read":         {"", unreadable, unreadable},
+	} {
+		from := &inventory.Host{Name: "kvm1"}
+		from.Config.ReadEnd = func(context.Context, string, int) ([]byte, error) { return []byte(test.log), test.err }
+
+		if err := verifyNotSent(t.Context(), from, "web"); !errors.Is(err, test.wants) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
