@@ -20,32 +20,41 @@ func (p Pool) CheckLabel(ctx context.Context, h *libvirt.Host) error {
 	if err != nil {
 		return err
 	}
-	var is Pool
-	pool, err := h.StoragePool(ctx, p.Name)
-	switch {
-	case err == nil && pool.Active:
-		read, err := ReadPool(pool.LiveXML)
-		if err != nil {
-			return err
-		}
-		is = *read
-	case err != nil && !errors.Is(err, libvirt.ErrNotFound):
+	directory, label, err := p.labelOn(ctx, h)
+	if err != nil || label == *p.Label {
 		return err
 	}
-	known := is.Directory() != "" && samePath(is.Directory(), p.Directory())
 	switch {
-	case known && is.Label != nil && *is.Label == *p.Label:
-		return nil
 	case !slices.Contains(info.SecurityModels, "selinux"):
 		return fmt.Errorf("%w: it has no security driver selinux, so %q can't be the label of a directory there",
 			libvirt.ErrUnsupported, *p.Label)
-	case !known: // SELinux labels a new directory by its own rules.
+	case directory == "": // SELinux labels a new directory by its own rules.
 		return nil
-	case is.Label == nil:
-		return fmt.Errorf("%w: directory %q has no label, and libvirt doesn't set %q", libvirt.ErrUnsupported,
-			is.Directory(), *p.Label)
+	case label == "":
+		return fmt.Errorf("%w: directory %q has no label, and libvirt doesn't set %q", libvirt.ErrUnsupported, directory,
+			*p.Label)
 	default:
-		return fmt.Errorf("%w: directory %q has the label %q, and libvirt doesn't set %q", libvirt.ErrUnsupported,
-			is.Directory(), *is.Label, *p.Label)
+		return fmt.Errorf("%w: directory %q has the label %q, and libvirt doesn't set %q", libvirt.ErrUnsupported, directory,
+			label, *p.Label)
 	}
+}
+
+// labelOn returns the directory of the pool on the host and its label; "" and "" unless an active pool of that name is
+// in the directory that p declares.
+func (p Pool) labelOn(ctx context.Context, h *libvirt.Host) (directory, label string, err error) {
+	pool, err := h.StoragePool(ctx, p.Name)
+	if errors.Is(err, libvirt.ErrNotFound) || err == nil && !pool.Active {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	is, err := ReadPool(pool.LiveXML)
+	if err != nil || !samePath(is.Directory(), p.Directory()) {
+		return "", "", err
+	}
+	if is.Label != nil {
+		label = *is.Label
+	}
+	return is.Directory(), label, nil
 }

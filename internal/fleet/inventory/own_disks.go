@@ -143,7 +143,7 @@ func (vm *VM) LeftElsewhere() []domain.LeftVolume {
 	return slices.DeleteFunc(slices.Clone(vm.Metadata.LeftVolumes), vm.Uses)
 }
 
-// Uses reports whether something that a move left is a disk of the VM again, because the VM is back on that host.
+// Uses reports whether something that was left is a disk of the VM again, because the VM is back on that host.
 func (vm *VM) Uses(l domain.LeftVolume) bool {
 	return l.HostUUID == vm.HostUUID && (l.IsOriginal() || vm.HasFile(l.Path))
 }
@@ -163,21 +163,21 @@ func (vm *VM) SettleMoved() {
 
 // Ran reports whether a guest has been running since the host's libvirt was started.
 func (vm *VM) Ran() bool {
-	return vm.Active || vm.State != libvirt.Shutoff || vm.Reason != "Unknown" && vm.Reason != "Failed"
+	return vm.Active || vm.State != libvirt.Shutoff || vm.Reason != forgotten && vm.Reason != "Failed"
 }
 
 // StartTried reports whether a user has started the VM, or has tried to, since the host's libvirt was started. After
 // a start that failed it is unknown whether a guest ran before.
 func (vm *VM) StartTried() bool { return vm.Ran() || vm.Reason != forgotten }
 
-// NoteKept notes volumes that moves left and that the operation which returns this VM couldn't remove, so that they
+// NoteKept notes volumes that were left and that the operation which returns this VM couldn't remove, so that they
 // stay recorded, and why these and other volumes were kept.
 func (vm *VM) NoteKept(tried []domain.LeftVolume, why []string) {
 	vm.TriedVolumes = append(slices.Clip(vm.TriedVolumes), tried...)
 	vm.KeptDisks = append(slices.Clip(vm.KeptDisks), why...)
 }
 
-// LeftVolumes returns what is to be removed although no configuration names it: what LeftByMoves returns, and the
+// LeftVolumes returns what is to be removed although no configuration names it: what RecordedLeft returns, and the
 // volumes of Abandoned disks, on whichever host they were made.
 func (vm *VM) LeftVolumes() []string {
 	var own []domain.LeftVolume
@@ -188,16 +188,16 @@ func (vm *VM) LeftVolumes() []string {
 		}
 	}
 
-	left := append(vm.LeftByMoves(), vm.shown(own)...)
+	left := append(vm.RecordedLeft(), vm.shown(own)...)
 	slices.Sort(left)
 
 	return slices.Compact(left)
 }
 
-// LeftByMoves returns what is recorded as left on other hosts and is to be removed: volumes of own disks, as
+// RecordedLeft returns what is recorded as left on other hosts and is to be removed: volumes of own disks, as
 // "<host>: <pool>/<volume>", and originals of other disks, as "<host>: <path>". Hosts that did not answer are left out,
 // and what was tried just now: whoever reads the VM next finds it.
-func (vm *VM) LeftByMoves() []string { return vm.shown(vm.Metadata.LeftVolumes) }
+func (vm *VM) RecordedLeft() []string { return vm.shown(vm.Metadata.LeftVolumes) }
 
 func (vm *VM) shown(volumes []domain.LeftVolume) []string {
 	var left []string

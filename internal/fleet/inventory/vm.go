@@ -44,7 +44,7 @@ type VM struct {
 	// PasswordSet says that the update that returned this VM has set the password of its graphics, or removed it, as far
 	// as it was to.
 	PasswordSet bool
-	// TriedVolumes are volumes that moves left and that the operation couldn't remove. They stay recorded.
+	// TriedVolumes are volumes that were left and that the operation couldn't remove. They stay recorded.
 	TriedVolumes []domain.LeftVolume
 	// SilentHosts are the hosts that didn't answer. What they have is unknown.
 	SilentHosts []string

@@ -203,7 +203,7 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 
 	r.Unclear = m.unclearUsers(ctx, vm, removed)
 
-	for _, volume := range vm.LeftByMoves() {
+	for _, volume := range vm.RecordedLeft() {
 		r.Deleted = append(r.Deleted, "what an earlier run left on another host: "+volume)
 	}
 

@@ -22,9 +22,9 @@ func checkLabel(ctx context.Context, verb string, pool storage.Pool, targets hos
 	if pool.Label == nil {
 		return nil
 	}
-	refused := hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
-		return pool.CheckLabel(ctx, h.Conn)
-	})
+	refused := hostset.Silent(hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*storage.Pool, error) {
+		return nil, pool.CheckLabel(ctx, h)
+	}))
 	for _, host := range slices.Sorted(maps.Keys(refused)) {
 		err := refused[host]
 		if !errors.Is(err, libvirt.ErrUnsupported) {
