@@ -24,8 +24,8 @@ func TestTakeUnlessOwn(t *testing.T) {
 			secrets: &secrets{all: map[string]libvirt.OwnSecret{}}, began: time.Now(), over: over,
 			chaos: rand.New(rand.NewPCG(1, 2)), //nolint:gosec // it needs no secrecy
 		}
-		alice := NewKeeper(t.Context(), "alice", slog.New(slog.DiscardHandler))
-		bob := NewKeeper(t.Context(), "bob", slog.New(slog.DiscardHandler))
+		alice := NewKeeper(t.Context(), "alice", slog.New(slog.DiscardHandler), nil)
+		bob := NewKeeper(t.Context(), "bob", slog.New(slog.DiscardHandler), nil)
 		soon := func(k *Keeper) (*Held, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()

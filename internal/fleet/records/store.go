@@ -43,8 +43,7 @@ type Store struct {
 // operation that took them is cancelled.
 func NewStore(hosts *inventory.Inventory, cfg Config) *Store {
 	renewals, end := context.WithCancel(context.Background())
-	leases := lease.NewKeeper(renewals, cfg.Owner, cfg.Log)
-	leases.Elsewhere = func() (all []lease.Store) {
+	leases := lease.NewKeeper(renewals, cfg.Owner, cfg.Log, func() (all []lease.Store) {
 		for _, h := range hosts.Present() {
 			if h.Conn.HasAnswered() { // No user has to touch a key for another one.
 				all = append(all, h.Conn)
@@ -52,7 +51,7 @@ func NewStore(hosts *inventory.Inventory, cfg Config) *Store {
 		}
 
 		return all
-	}
+	})
 
 	return &Store{
 		hosts: hosts, log: cfg.Log, leases: leases, endRenewals: end,
