@@ -14,40 +14,40 @@ import (
 // lives would have renewed its lease by then.
 const silentPolls = 4
 
-// watchOthers begins to watch the other leases that the owner of s has, on this host and elsewhere, because this run
+// watchOwner begins to watch the other leases that the owner of s has, on this host and elsewhere, because this run
 // may want them next if the owner was killed. Then acquire continues with what was seen of them. Each lease is watched
 // for itself: that an owner doesn't renew one of them proves nothing about the others, and two owners may have the same
 // name.
 //
 // It only reads: an owner that lives doesn't lose a lease that no other run wants.
-func (k *Keeper) watchOthers(on Store, name string, s libvirt.OwnSecret) {
+func (k *Keeper) watchOwner(on Store, name string, s libvirt.OwnSecret) {
 	owner := ownerOf(s)
 	if owner == "" || k.lifetime.Err() != nil {
 		return
 	}
 
-	k.watchOn(on, name, owner)
+	k.watchOwnerOn(on, name, owner)
 
-	if k.Elsewhere == nil {
+	if k.elsewhere == nil {
 		return
 	}
 
-	for _, other := range k.Elsewhere() {
+	for _, other := range k.elsewhere() {
 		if other.Name() != on.Name() {
-			k.watchOn(other, "", owner)
+			k.watchOwnerOn(other, "", owner)
 		}
 	}
 }
 
-// watchOn watches the leases of that owner on a host, except one.
-func (k *Keeper) watchOn(on Store, except, owner string) {
+// watchOwnerOn watches the leases of that owner on a host, except one.
+func (k *Keeper) watchOwnerOn(on Store, except, owner string) {
 	key := keyOf(on, owner)
-	if _, already := k.watching.LoadOrStore(key, struct{}{}); already {
+	if _, already := k.ownersAhead.LoadOrStore(key, struct{}{}); already {
 		return
 	}
 
 	k.background.Go(func() {
-		defer k.watching.Delete(key)
+		defer k.ownersAhead.Delete(key)
 
 		ids, err := on.OwnSecretIDs(k.lifetime, UsagePrefix)
 		if err != nil {
@@ -63,15 +63,15 @@ func (k *Keeper) watchOn(on Store, except, owner string) {
 				continue
 			}
 
-			all.Go(func() { k.watchAhead(k.lifetime, on, name, owner) })
+			all.Go(func() { k.watchLease(k.lifetime, on, name, owner) })
 		}
 	})
 }
 
-// watchAhead watches a lease until it is abandoned, and forgets what it saw if the lease isn't that owner's, if it
+// watchLease watches a lease until it is abandoned, and forgets what it saw if the lease isn't that owner's, if it
 // changes, or if a read isn't answered.
-func (k *Keeper) watchAhead(ctx context.Context, on Store, name, owner string) {
-	w := k.watched(on, name)
+func (k *Keeper) watchLease(ctx context.Context, on Store, name, owner string) {
+	w := k.continueWatch(on, name)
 
 	for !w.abandoned() {
 		s, err := Current(ctx, on, name)
@@ -84,7 +84,7 @@ func (k *Keeper) watchAhead(ctx context.Context, on Store, name, owner string) {
 			break
 		}
 
-		k.seen.Store(keyOf(on, name), w)
+		k.ahead.Store(keyOf(on, name), w)
 
 		if admission.Pause(ctx, pollInterval) != nil {
 			break
@@ -92,15 +92,16 @@ func (k *Keeper) watchAhead(ctx context.Context, on Store, name, owner string) {
 	}
 
 	if !w.abandoned() {
-		k.seen.Delete(keyOf(on, name))
+		k.ahead.Delete(keyOf(on, name))
 	}
 }
 
-// watched returns what this run has seen of a lease before this operation wants it. However long ago it was abandoned:
-// it counts as abandoned only if the next read shows the same value, and a secret never gets a value twice. If it was
-// not seen for long enough, only a watch counts that continues: in a gap, the host may not have answered its owner.
-func (k *Keeper) watched(on Store, name string) watch {
-	found, _ := k.seen.Load(keyOf(on, name))
+// continueWatch returns what this run has seen of a lease before this operation wants it. However long ago it was
+// abandoned: it counts as abandoned only if the next read shows the same value, and a secret never gets a value twice.
+// If it was not seen for long enough, only a watch counts that continues: in a gap, the host may not have answered its
+// owner.
+func (k *Keeper) continueWatch(on Store, name string) watch {
+	found, _ := k.ahead.Load(keyOf(on, name))
 
 	w, ok := found.(watch)
 	if !ok || !w.abandoned() && time.Since(w.at) > renewInterval {

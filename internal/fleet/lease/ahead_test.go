@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -70,10 +71,7 @@ func newRun(
 
 // newKeeper returns the keeper of a run.
 func newKeeper(lifetime context.Context, owner string, on map[string]*witness) *Keeper {
-	k := NewKeeper(lifetime, owner, slog.New(slog.DiscardHandler))
-	k.Elsewhere = func() []Store { return []Store{on["a"], on["b"]} }
-
-	return k
+	return NewKeeper(lifetime, owner, slog.New(slog.DiscardHandler), func() []Store { return []Store{on["a"], on["b"]} })
 }
 
 func (w *witness) Name() string { return w.host }
@@ -169,6 +167,10 @@ func TestTake_oneAfterAnotherOfAKilledRun(t *testing.T) {
 				his := newRun(hosts, 9, 1, nil, began, over)
 				bob := newKeeper(lifetime, "bob", his)
 
+				var said bytes.Buffer
+
+				bob.log = slog.New(slog.NewTextHandler(&said, nil))
+
 				var all sync.WaitGroup
 
 				for i, name := range meanwhile {
@@ -205,6 +207,15 @@ func TestTake_oneAfterAnotherOfAKilledRun(t *testing.T) {
 				}
 
 				all.Wait()
+
+				for _, name := range slices.Concat(wanted, meanwhile) {
+					host, object, _ := strings.Cut(name, " ")
+
+					waits := fmt.Sprintf(`msg="waiting for another run's lease" host=%s lease=%s `, host, object)
+					if n := strings.Count(said.String(), waits); n != 1 {
+						t.Errorf("%s: said %d times that it waits; want once", name, n)
+					}
+				}
 
 				if err := Confirm(living); err != nil || Lost(living) != nil {
 					t.Errorf("the lease of a run that lives: %v", err)

@@ -33,6 +33,13 @@ func (l *Held) With(ctx context.Context) (_ context.Context, cancel context.Canc
 	return endingWith(libvirt.Guarded(context.WithValue(ctx, leasesKey{}, all), Confirm), l)
 }
 
+// UntilLost returns a context that ends when the lease is lost, and doesn't carry it: while the lease can't be
+// confirmed, changes are made nevertheless. It is for changes on other hosts, which must not end with the host that has
+// the lease. cancel releases its resources.
+func (l *Held) UntilLost(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	return endingWith(ctx, l)
+}
+
 // endingWith returns a context that ends when one of the leases is lost. The loss is then its cause.
 func endingWith(ctx context.Context, held ...*Held) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)

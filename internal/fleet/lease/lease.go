@@ -48,26 +48,25 @@ type Store interface {
 
 // Keeper takes leases for one run. Its methods may be called from several goroutines.
 type Keeper struct {
-	// Elsewhere returns hosts that were reached and may have further leases of a killed run. nil: there are none. It is
-	// set before the first lease is taken.
-	Elsewhere func() []Store
-
 	owner      string
 	log        *slog.Logger
 	mutexes    admission.Mutexes
 	background sync.WaitGroup
 	lifetime   context.Context //nolint:containedctx // bounds renewals in the background, not a call
+	// elsewhere returns hosts that were reached and may have further leases of a killed run; nil if there are none.
+	elsewhere func() []Store
 	// own are the leases that this run holds, by host and name.
 	own sync.Map
-	// seen has what this run saw of other runs' leases before an operation wanted them: a watch, by host and name.
-	seen sync.Map
-	// watching has the owners whose leases are being watched, by host and owner.
-	watching sync.Map
+	// ahead has what this run saw of other runs' leases before an operation wanted them: a watch, by host and name.
+	ahead sync.Map
+	// ownersAhead has the owners whose leases are being watched ahead, by host and owner.
+	ownersAhead sync.Map
 }
 
-// NewKeeper returns a keeper for the run named owner. It renews its leases until lifetime ends.
-func NewKeeper(lifetime context.Context, owner string, log *slog.Logger) *Keeper {
-	return &Keeper{owner: owner, log: log, lifetime: lifetime}
+// NewKeeper returns a keeper for the run named owner. It renews its leases until lifetime ends. elsewhere returns hosts
+// that were reached and may have further leases of a killed run; it may be nil.
+func NewKeeper(lifetime context.Context, owner string, log *slog.Logger, elsewhere func() []Store) *Keeper {
+	return &Keeper{owner: owner, log: log, lifetime: lifetime, elsewhere: elsewhere}
 }
 
 // Wait waits until all background work has ended. lifetime must have ended before.

@@ -238,7 +238,7 @@ func (h *history) act(who string) {
 // work takes the lease and uses it, again and again until all is over.
 func (r *run) work(ctx context.Context, h *history) {
 	lifetime, die := context.WithCancel(ctx)
-	k := NewKeeper(lifetime, fmt.Sprint("run ", r.id), slog.New(slog.DiscardHandler))
+	k := NewKeeper(lifetime, fmt.Sprint("run ", r.id), slog.New(slog.DiscardHandler), nil)
 
 	defer k.Wait()
 	defer die()
@@ -332,7 +332,7 @@ func TestProperty_twoRunsNeverActAtOneTime(t *testing.T) {
 
 			var l *Held
 
-			keeper := NewKeeper(t.Context(), "the last", slog.New(slog.DiscardHandler))
+			keeper := NewKeeper(t.Context(), "the last", slog.New(slog.DiscardHandler), nil)
 			if _, l, last = keeper.Take(ctx, r, "vm", "ending"); last == nil {
 				l.Release()
 			}

@@ -24,8 +24,8 @@ func TestTakeUnlessOwn(t *testing.T) {
 			secrets: &secrets{all: map[string]libvirt.OwnSecret{}}, began: time.Now(), over: over,
 			chaos: rand.New(rand.NewPCG(1, 2)), //nolint:gosec // it needs no secrecy
 		}
-		alice := NewKeeper(t.Context(), "alice", slog.New(slog.DiscardHandler))
-		bob := NewKeeper(t.Context(), "bob", slog.New(slog.DiscardHandler))
+		alice := NewKeeper(t.Context(), "alice", slog.New(slog.DiscardHandler), nil)
+		bob := NewKeeper(t.Context(), "bob", slog.New(slog.DiscardHandler), nil)
 		soon := func(k *Keeper) (*Held, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
@@ -79,6 +79,58 @@ func TestTakeUnlessOwn(t *testing.T) {
 			t.Fatalf("it is free: %v, %v", l, err)
 		}
 
+		l.Release()
+	})
+}
+
+// What is changed on other hosts continues while the host of the lease can't be reached, and ends once it is known that
+// another run has taken the lease over.
+func TestUntilLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		over := make(chan struct{})
+		defer close(over)
+
+		hers := &run{
+			secrets: &secrets{all: map[string]libvirt.OwnSecret{}}, began: time.Now(), over: over,
+			chaos:  rand.New(rand.NewPCG(1, 2)), //nolint:gosec // it needs no secrecy
+			faults: []fault{{kind: partitioned, from: 5 * time.Second, till: 2 * time.Minute}},
+		}
+		his := &run{
+			secrets: hers.secrets, began: time.Now(), over: over,
+			chaos: rand.New(rand.NewPCG(3, 4)), //nolint:gosec // it needs no secrecy
+		}
+		alice := NewKeeper(t.Context(), "alice", slog.New(slog.DiscardHandler), nil)
+		bob := NewKeeper(t.Context(), "bob", slog.New(slog.DiscardHandler), nil)
+
+		held, l, err := alice.Take(t.Context(), hers, "policy", "writing")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		until, end := l.UntilLost(t.Context())
+		defer end()
+
+		_, taken, err := bob.Take(t.Context(), his, "policy", "writing")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if err := Confirm(held); !errors.Is(err, ErrUnconfirmed) {
+			t.Errorf("under the lease: %v; want %v", err, ErrUnconfirmed)
+		}
+
+		if err := errors.Join(Confirm(until), until.Err()); err != nil {
+			t.Errorf("until it is lost: %v", err)
+		}
+
+		<-until.Done()
+
+		if at, err := time.Since(hers.began), context.Cause(until); at < 2*time.Minute || !errors.Is(err, ErrLost) {
+			t.Errorf("ended after %v: %v; want %v when the host is reached again", at, err, ErrLost)
+		}
+
+		taken.Release()
 		l.Release()
 	})
 }

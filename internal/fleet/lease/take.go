@@ -66,7 +66,7 @@ func (w *watch) abandoned() bool { return w.unchanged >= unchangedPolls }
 
 // acquire waits for the lease until ctx ends.
 func (l *Held) acquire(ctx context.Context) error {
-	w := l.keeper.watched(l.store, l.name)
+	w := l.keeper.continueWatch(l.store, l.name)
 
 	err := l.tryUntilAcquired(ctx, &w)
 	if err != nil && ctx.Err() != nil && w.seen.UUID != "" {
@@ -80,6 +80,8 @@ func (l *Held) acquire(ctx context.Context) error {
 
 // tryUntilAcquired tries to get the lease until it has it. w records the other holder.
 func (l *Held) tryUntilAcquired(ctx context.Context, w *watch) error {
+	logged := "" // The secret of the holder that the log names: w may know it from before this wait.
+
 	for {
 		took, err := l.define(ctx, UsagePrefix+l.name, nil)
 		if took || err != nil {
@@ -97,12 +99,15 @@ func (l *Held) tryUntilAcquired(ctx context.Context, w *watch) error {
 
 		last := all[len(all)-1]
 
-		switch before := w.seen.UUID; {
-		case w.look(last):
-			if before != last.UUID {
-				l.keeper.log.WarnContext(ctx, "waiting for another run's lease", "host", l.store.Name(), "lease", l.name,
-					"holder", Holder(last))
-			}
+		if logged != last.UUID {
+			l.keeper.log.WarnContext(ctx, "waiting for another run's lease", "host", l.store.Name(), "lease", l.name,
+				"holder", Holder(last))
+
+			logged = last.UUID
+		}
+
+		switch {
+		case w.look(last): // Its owner has renewed it, or it is the first read.
 		case w.abandoned():
 			*w = watch{seen: w.seen, at: w.at}
 
@@ -111,7 +116,7 @@ func (l *Held) tryUntilAcquired(ctx context.Context, w *watch) error {
 				return err
 			}
 		case w.unchanged == silentPolls:
-			l.keeper.watchOthers(l.store, l.name, last)
+			l.keeper.watchOwner(l.store, l.name, last)
 		}
 
 		if err := admission.Pause(ctx, pollInterval); err != nil {
@@ -225,26 +230,26 @@ func Current(ctx context.Context, on Store, name string) (*libvirt.OwnSecret, er
 // LiveHolder describes the run that holds the lease and renews it; "" if no run does. What it saw of an abandoned lease
 // counts for Take.
 func (k *Keeper) LiveHolder(ctx context.Context, on Store, name string) (string, error) {
-	w := k.watched(on, name)
+	w := k.continueWatch(on, name)
 
 	for first := true; !w.abandoned(); first = false {
 		now, err := Current(ctx, on, name)
 		if err != nil || now == nil {
-			k.seen.Delete(keyOf(on, name))
+			k.ahead.Delete(keyOf(on, name))
 
 			return "", err
 		}
 
 		switch {
 		case w.look(*now) && !first:
-			k.seen.Delete(keyOf(on, name))
+			k.ahead.Delete(keyOf(on, name))
 
 			return Holder(*now), nil
 		case w.unchanged == silentPolls:
-			k.watchOthers(on, name, *now)
+			k.watchOwner(on, name, *now)
 		}
 
-		k.seen.Store(keyOf(on, name), w)
+		k.ahead.Store(keyOf(on, name), w)
 
 		if err := admission.Pause(ctx, pollInterval); err != nil {
 			return "", err

@@ -11,7 +11,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -43,8 +42,7 @@ type Store struct {
 // operation that took them is cancelled.
 func NewStore(hosts *inventory.Inventory, cfg Config) *Store {
 	renewals, end := context.WithCancel(context.Background())
-	leases := lease.NewKeeper(renewals, cfg.Owner, cfg.Log)
-	leases.Elsewhere = func() (all []lease.Store) {
+	leases := lease.NewKeeper(renewals, cfg.Owner, cfg.Log, func() (all []lease.Store) {
 		for _, h := range hosts.Present() {
 			if h.Conn.HasAnswered() { // No user has to touch a key for another one.
 				all = append(all, h.Conn)
@@ -52,7 +50,7 @@ func NewStore(hosts *inventory.Inventory, cfg Config) *Store {
 		}
 
 		return all
-	}
+	})
 
 	return &Store{
 		hosts: hosts, log: cfg.Log, leases: leases, endRenewals: end,
@@ -69,7 +67,12 @@ func (s *Store) AwaitRenewals() { s.leases.Wait() }
 // lockPolicy waits until no other operation, of this run or another, writes a policy of this kind and name, or until
 // ctx ends. The records are read again then. The policy is written with the held context. The caller must call unlock.
 //
-// The lock is on the host with the first UUID of those that answer. So runs that reach other hosts aren't kept out.
+// The lock is on one host: of those that answer and can keep it, the one with the first UUID. It can't exclude a run
+// that doesn't reach that host. If no host can keep it, the policy is written without it, so that each host says for
+// itself what it lacks. Operations of this run exclude each other in any case: they may find that different hosts can
+// keep the lock, which is what lockName is for.
+//
+// held ends when another run has taken the lock, but not because the lock's host is down: the others are written then.
 func (s *Store) lockPolicy(
 	ctx context.Context, noun, name string,
 ) (held context.Context, unlock func(), err error) {
@@ -91,7 +94,7 @@ func (s *Store) lockPolicy(
 	})
 
 	for _, a := range answers {
-		held, release, err := s.Lock(ctx, a.Host, noun+":"+name, "writing a policy of that name on")
+		_, l, err := s.Lease(ctx, a.Host, noun+":"+name, "writing a policy of that name on")
 
 		switch {
 		case err == nil:
@@ -99,15 +102,19 @@ func (s *Store) lockPolicy(
 				a.Host.ForgetRecord()
 			}
 
-			return held, func() { release(); unlockName() }, nil
-		case !errors.Is(err, inventory.ErrUnreachable) && !errors.Is(err, libvirt.ErrNoSecretDriver):
+			held, end := l.UntilLost(ctx)
+
+			return held, func() { l.Release(); end(); unlockName() }, nil
+		case ctx.Err() != nil, errors.Is(err, ErrLocked), errors.Is(err, lease.ErrLost):
 			unlockName()
 
 			return nil, nil, err
 		}
+
+		s.log.WarnContext(ctx, "host keeps no lock of a policy", "host", a.Host.Name, "policy", name, "error", err.Error())
 	}
 
-	return ctx, unlockName, nil // Nothing can be written on any host.
+	return ctx, unlockName, nil
 }
 
 // lockName waits until no other operation of this process writes a policy of this kind and name, or until ctx ends. The
