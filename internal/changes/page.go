@@ -32,14 +32,14 @@ func Markdown() string {
 	}
 	b.WriteString("\nA larger `size` grows a disk with `pool`. **If you remove its key, its data is deleted**, unless " +
 		"its `on_destroy` is `keep`.\n\n## At a restart\n\n" +
-		"Every other attribute of the definition requires a restart.\n")
+		"Every other attribute of the definition requires a restart, also of a disk or interface.\n")
 	b.WriteString("\n## A new VM\n\n| attribute | why |\n| --- | --- |\n")
 	for _, e := range effects {
 		if e.Replace {
 			fmt.Fprintf(&b, "| %s | %s |\n", name(e.Path), e.Why)
 		}
 	}
-	b.WriteString("\nAnother version of the same type only requires a restart. The new VM keeps the name " +
+	b.WriteString("\nAnother version of the same type only requires a restart. A replacement keeps the name " +
 		"and disks without `pool`, **but not the TPM state. Disks with `pool` are created again, without their " +
 		"data.**\n\n")
 	b.WriteString(end)

@@ -42,7 +42,9 @@ var cpuRules = map[string]rule{
 		effect: restart,
 		why:    "The running VM has no free sockets; cpu.max_sockets reserves them when it starts.",
 	},
-	"cpu.count fewer":     {effect: restart, why: "Not every guest can give up virtual CPUs while it runs."},
+	"cpu.count fewer": {
+		effect: restart, why: "Not every guest can give up virtual CPUs while it runs, so fewer require a restart.",
+	},
 	"cpu.count fixed":     {effect: restart, why: "This architecture can't add virtual CPUs."},
 	"cpu.count regrouped": {effect: restart, why: "The topology of the virtual CPUs is fixed when the VM starts."},
 	"cpu.cores":           {effect: restart, why: "The topology of the virtual CPUs is fixed when the VM starts."},

@@ -49,7 +49,7 @@ var diskRules = map[string]rule{
 	"disks.* renamed": {effect: live, why: onlyRenamed},
 	"disks.* medium":  {effect: live, step: ChangeMedium, why: "The medium is changed in the running VM."},
 	"disks.* access": {
-		effect: restart, why: "How a medium is opened can't change while the VM runs.",
+		effect: restart, why: "A medium's format and options can't change while the VM runs.",
 	},
 	"disks.* medium on usb": {
 		effect: restart, why: "QEMU can't exchange the medium of a drive on usb.",

@@ -46,8 +46,8 @@ var memoryBlock = block{
 }
 
 var memoryRules = map[string]rule{
-	"memory.size balloon": {effect: live, step: SetMemory, why: "The balloon of the running VM is set."},
-	"memory.size plugged": {effect: live, step: Attach, why: "Memory is plugged into the running VM."},
+	"memory.size balloon": {effect: live, step: SetMemory, why: "Its balloon is set, up to the size at the start."},
+	"memory.size plugged": {effect: live, step: Attach, why: "Memory is plugged in, beyond the size at the start."},
 	"memory.size unfit":   {effect: restart, why: "A running VM grows only in steps of 128Mi."},
 	"memory.size page": {
 		effect: restart, why: "A running VM on huge pages grows only in whole pages.",

@@ -43,7 +43,7 @@ var drain = []Cell{
 	},
 	{LibvirtdFrozen, drainFails, drainAgain, unrecorded, []Test{draining.at("libvirtd frozen")}, ""},
 	{
-		QEMUKilled, "the VM is off and stays on the host; the drain succeeds, and `restore` doesn't start the VM",
+		QEMUKilled, "while the VM leaves: it is off, and stays; the drain succeeds, and `restore` doesn't start it",
 		"no changes, unless Terraform manages the VM with `Always` or `RerunOnFailure`: an update that starts it",
 		"nothing; it starts such a VM only after the end of the maintenance, and fails before (`HostCordoned`)",
 		[]Test{draining.at("QEMU killed"), startRefused},

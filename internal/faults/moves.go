@@ -68,7 +68,7 @@ var preCopy = []Cell{
 	},
 	{
 		QEMUKilled, "error `Unable to move virtual machine`, `is on host \"...\" (Shutoff)`: the VM is off on the source",
-		"the same move; with `Always`, the VM is started", "moves the VM; with `Always`, starts it",
+		"the same move, and a start (`Always`, `RerunOnFailure`)", "moves the VM, and starts it",
 		[]Test{moveBreaks, whatBreaks},
 		"",
 	},
@@ -128,12 +128,12 @@ var postCopy = []Cell{
 		QEMUKilled, "error that names what each host has; the guest's memory is lost. With `keep`, nothing is destroyed",
 		"warning `Broken migration can't be resumed`",
 		"fails and changes nothing. With `on_irrecoverable = \"destroy\"`: destroys what is left and fails; the apply " +
-			"after it starts the VM from its disks",
+			"after it starts the VM from its disks if `run_strategy` says so",
 		[]Test{withoutAQEMU, withoutSource, moveBroken},
 		"",
 	},
 	{
-		QEMUFrozen, "the guest waits for memory: " + inParts, noMove,
+		QEMUFrozen, "the guest waits for memory: " + inParts + ", even with `destroy`", noMove,
 		"waits until all of the memory has arrived, and " + endsMove,
 		[]Test{postFrozen.at("QEMU frozen")},
 		"",
@@ -204,5 +204,9 @@ var coldMove = []Cell{
 			"and the VM stays off on the source", sameMove, moves, []Test{coldRefused}, "",
 	},
 	{Fault: AgentHung, Impossible: "a VM that is off has no agent"},
-	{SecondRun, "one run moves the VM, and the other waits and finds it moved", noChanges, nothing, []Test{coldOnce}, ""},
+	{
+		SecondRun, "one run moves the VM, and the other finds it moved; with another target, it fails", noChanges, nothing,
+		[]Test{coldOnce},
+		"",
+	},
 }

@@ -37,7 +37,7 @@ var create = []Cell{
 	{SSHAtSource, begun, creates, completes, []Test{creating}, ""},
 	{
 		SSHAtTarget, "warning `Name not checked on every host`; a host that answers gets the VM. Without " +
-			"`on_unreachable = \"keep\"`, the plan fails if the other has resources of this state",
+			"`on_unreachable = \"keep\"`, the plan fails if the cut host has resources of this state",
 		noChanges, nothing,
 		[]Test{silentHost},
 		"",

@@ -148,7 +148,8 @@ func replacedString(description string) schema.Attribute {
 func encryptionAttribute() schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: "LUKS encryption. An import reads the secret that libvirt knows, or that a VM has for the " +
-			"volume. Otherwise declare it afterwards, which leaves the volume as it is.",
+			"volume. Otherwise declare it afterwards, which leaves the volume as it is. Left out, an imported volume stays " +
+			"encrypted.",
 		Optional: true,
 		Attributes: map[string]schema.Attribute{
 			"secret": schema.StringAttribute{
