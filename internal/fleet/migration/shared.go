@@ -66,10 +66,11 @@ func (t preflight) mayNotReach(f *blockerList, disk domain.MobileDisk, message, 
 }
 
 // How long a file that one host makes on a shared filesystem may take to appear on another host, and how often to look
-// for it.
+// for it. removeTimeout is for removing it again, also from a host that is busy: nobody else would.
 const (
 	appearTimeout  = 5 * time.Second
 	appearInterval = 250 * time.Millisecond
+	removeTimeout  = 30 * time.Second
 )
 
 // verifyShared tests whether the filesystems that are declared as shared are shared. If they aren't, the VM would find
@@ -214,7 +215,7 @@ func probeShared(ctx context.Context, source, target *libvirt.Host, dir string) 
 		return false, err
 	}
 	defer func() {
-		removing, cancel := lease.CleanupContext(ctx, askTimeout)
+		removing, cancel := lease.CleanupContext(ctx, removeTimeout)
 		defer cancel()
 		err = errors.Join(err, source.RemoveFile(removing, probe))
 	}()
