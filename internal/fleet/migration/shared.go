@@ -66,7 +66,7 @@ func (t preflight) mayNotReach(f *blockerList, disk domain.MobileDisk, message, 
 }
 
 // How long a file that one host makes on a shared filesystem may take to appear on another host, and how often to look
-// for it. removeTimeout is for removing it again, also from a host that is busy: nobody else would.
+// for it. removeTimeout is for removing it again, also from a host that is busy: nothing else removes it.
 const (
 	appearTimeout  = 5 * time.Second
 	appearInterval = 250 * time.Millisecond
