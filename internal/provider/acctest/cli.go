@@ -53,6 +53,9 @@ func NewCLI(t testing.TB) *CLI {
 	home := t.TempDir()
 	c := &CLI{Dir: t.TempDir()}
 	races := filepath.Join(home, "race")
+	if strings.ContainsAny(races, ",: ") {
+		t.Fatalf("%s: the race detector can't log there. Name the test without commas and colons.", races)
+	}
 	write(t, filepath.Join(home, "terraform-provider-virtfleet"), fmt.Sprintf(
 		"#!/bin/sh\n%s=1 %s='%s' GORACE='atexit_sleep_ms=0 log_path=%s' exec '%s'\n", serveEnv, gcEnv, providerGC, races,
 		self), 0o700)

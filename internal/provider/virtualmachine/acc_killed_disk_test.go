@@ -113,7 +113,7 @@ func TestAccVirtualMachine_killedDisk(t *testing.T) {
 		"recorded": {wanted: true, so: func(k *killedDisk) bool {
 			return k.file() && k.defined("-more-") && !k.defined(`creating="`)
 		}, defined: true, alone: true},
-		"recorded, and wanted": {wanted: true, then: true, so: func(k *killedDisk) bool {
+		"recorded and wanted": {wanted: true, then: true, so: func(k *killedDisk) bool {
 			return k.file() && k.defined("-more-") && !k.defined(`creating="`)
 		}, kept: true, alone: true},
 		"attached": {wanted: true, then: true, so: (*killedDisk).attached, attached: true, kept: true},
