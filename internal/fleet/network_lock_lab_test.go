@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -14,7 +15,7 @@ import (
 
 // Two runs don't change the reservations of a network and remove the network at the same time: libvirt would write the
 // network's file again, and have the network again once it is restarted. Whichever begins, the other one waits, and no
-// file is left.
+// file is left. A network that a VM uses by then isn't removed.
 func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 	t.Parallel()
 
@@ -47,14 +48,26 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 	remove := func(lock network.LockFunc, f *Fleet) error {
 		return network.Delete(t.Context(), lock, conn(f), name)
 	}
+	use := func() {
+		l.Define(t, "kvm1", fmt.Sprintf(`<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory>
+			<os><type>hvm</type></os><devices><interface type='network'><source network='%[1]s'/></interface></devices>
+			</domain>`, name))
+	}
 
 	for order, do := range map[string]struct {
 		first, then func(network.LockFunc, *Fleet) error
+		// meanwhile is done before first releases the lock.
+		meanwhile func()
 		// removed says that first removes the network.
 		removed bool
+		// err is that of then.
+		err error
 	}{
-		"added, removed": {add, remove, false}, "withdrawn, removed": {withdraw, remove, false},
-		"removed, added": {remove, add, true}, "removed, withdrawn": {remove, withdraw, true},
+		"added, removed":       {add, remove, nil, false, nil},
+		"withdrawn, removed":   {withdraw, remove, nil, false, nil},
+		"removed, added":       {remove, add, nil, true, libvirt.ErrNotFound},
+		"removed, withdrawn":   {remove, withdraw, nil, true, libvirt.ErrNotFound},
+		"added, used, removed": {add, remove, use, false, network.ErrInUse},
 	} {
 		want := network.Wanted{Spec: network.Spec{IPs: []network.IP{{Address: "10.213.177.1/24", DHCP: &network.DHCP{
 			Hosts: []network.DHCPHost{{MAC: "52:54:00:77:a1:02", IP: "10.213.177.8"}},
@@ -91,6 +104,10 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 					t.Errorf("%s: the network is there: %v", order, there)
 				}
 
+				if do.meanwhile != nil {
+					do.meanwhile()
+				}
+
 				release()
 			}, nil
 		}
@@ -103,8 +120,20 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 			t.Fatalf("%s: the first run takes no lock", order)
 		}
 
-		if err := <-ended; err != nil && !do.removed || do.removed && !errors.Is(err, libvirt.ErrNotFound) {
-			t.Errorf("%s: the other run: %v", order, err)
+		if err := <-ended; !errors.Is(err, do.err) {
+			t.Errorf("%s: the other run: %v, want %v", order, err, do.err)
+		}
+
+		if do.meanwhile != nil {
+			if !slices.Contains(networks(), name) {
+				t.Errorf("%s: the network of a VM was removed", order)
+			}
+
+			l.Virsh(t, "kvm1", "undefine", name)
+
+			if err := remove(one.LockOn, one); err != nil {
+				t.Errorf("%s: %v", order, err)
+			}
 		}
 
 		if slices.Contains(networks(), name) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -208,10 +209,9 @@ type LockFunc func(
 	ctx context.Context, host, name, purpose string,
 ) (held context.Context, release func(), err error)
 
-// while runs f while it holds the lock of a network on a host. libvirt writes the file of a network that is removed
-// while it changes the network's persistent definition: the host would have the network again once its libvirt is
-// restarted. Without a secret driver, nothing can be locked.
-func (lock LockFunc) while(
+// locked runs f while it holds the lock of a network on a host. A host without a secret driver can't keep locks: there
+// nothing keeps other runs out.
+func (lock LockFunc) locked(
 	ctx context.Context, h *libvirt.Host, network, purpose string, f func(context.Context) error,
 ) error {
 	held, release, err := lock(ctx, h.Name(), "network:"+network, purpose)
@@ -225,10 +225,26 @@ func (lock LockFunc) while(
 	return f(held)
 }
 
-// Delete stops a network and removes its definition, while no other run changes its reservations. It is no error if the
-// host has no such network.
+// Delete stops a network and removes its definition, under its lock: if libvirt changes a network's persistent
+// definition at the same time, it writes the file again, and has the network again once it is restarted. Delete returns
+// ErrInUse if a VM's definition uses the network. It is no error if the host has no such network.
 func Delete(ctx context.Context, lock LockFunc, h *libvirt.Host, name string) error {
-	return lock.while(ctx, h, name, "removing", func(ctx context.Context) error { return remove(ctx, h, name) })
+	return lock.locked(ctx, h, name, "removing", func(ctx context.Context) error {
+		// The wait for the lock may have been long, so an answer from before it would be too old.
+		users, err := Users(ctx, h, name)
+		if err != nil {
+			return err
+		}
+		if len(users) > 0 {
+			names := make([]string, len(users))
+			for i, u := range users {
+				names[i] = u.Name
+			}
+			return fmt.Errorf("%w: the definitions of these virtual machines use it or its bridge: %s", ErrInUse,
+				strings.Join(names, ", "))
+		}
+		return remove(ctx, h, name)
+	})
 }
 
 func remove(ctx context.Context, h *libvirt.Host, name string) error {

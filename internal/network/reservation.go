@@ -100,12 +100,13 @@ type reservationUpdate struct {
 }
 
 // changeReservation makes the necessary change in each definition, in both at once if the change is the same. It
-// retries if the network was started or stopped meanwhile. Meanwhile, no other run removes the network.
+// retries if the network was started or stopped meanwhile. The lock keeps other runs from removing the network; a host
+// without a secret driver has none.
 func changeReservation(
 	ctx context.Context, lock LockFunc, h *libvirt.Host, network string, of DHCPHost,
 	needed func(*DHCPHost) []reservationUpdate,
 ) error {
-	return lock.while(ctx, h, network, "changing a reservation of", func(ctx context.Context) error {
+	return lock.locked(ctx, h, network, "changing a reservation of", func(ctx context.Context) error {
 		err := changeReservationOnce(ctx, h, network, of, needed)
 		if errors.Is(err, libvirt.ErrOperationInvalid) {
 			err = changeReservationOnce(ctx, h, network, of, needed)

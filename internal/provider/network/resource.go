@@ -204,18 +204,6 @@ func (r *networkResource) removal(name types.String, private meta.Private) onhos
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: name.ValueString(), Noun: noun(name), Private: private,
 		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
-			users, err := network.Users(ctx, h, name.ValueString())
-			if err != nil {
-				return err
-			}
-			if len(users) > 0 {
-				names := make([]string, len(users))
-				for i, u := range users {
-					names[i] = u.Name
-				}
-				return fmt.Errorf("%w: the definitions of these virtual machines use it or its bridge: %s", network.ErrInUse,
-					strings.Join(names, ", "))
-			}
 			return network.Delete(ctx, r.Data.Fleet.LockOn, h, name.ValueString())
 		}),
 		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {
