@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
@@ -39,14 +42,18 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 
 		return names
 	}
-	add := func(lock network.LockFunc, f *Fleet) error {
-		return network.PutReservation(t.Context(), lock, conn(f), name, mine)
+	// seen lets the test see when a lock is taken and released.
+	type seen func(network.LockFunc) network.LockFunc
+
+	unseen := func(lock network.LockFunc) network.LockFunc { return lock }
+	add := func(lock seen, f *Fleet) error {
+		return network.PutReservation(t.Context(), lock(f.LockShared), conn(f), name, mine)
 	}
-	withdraw := func(lock network.LockFunc, f *Fleet) error {
-		return network.RemoveReservation(t.Context(), lock, conn(f), name, mine)
+	withdraw := func(lock seen, f *Fleet) error {
+		return network.RemoveReservation(t.Context(), lock(f.LockShared), conn(f), name, mine)
 	}
-	remove := func(lock network.LockFunc, f *Fleet) error {
-		return network.Delete(t.Context(), lock, conn(f), name)
+	remove := func(lock seen, f *Fleet) error {
+		return network.Delete(t.Context(), lock(f.LockOn), conn(f), name)
 	}
 	use := func() {
 		l.Define(t, "kvm1", fmt.Sprintf(`<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory>
@@ -55,7 +62,7 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 	}
 
 	for order, do := range map[string]struct {
-		first, then func(network.LockFunc, *Fleet) error
+		first, then func(seen, *Fleet) error
 		// meanwhile is done before first releases the lock.
 		meanwhile func()
 		// removed says that first removes the network.
@@ -80,39 +87,41 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 
 		listen(other, &onLog{Message: "waiting for another run's lease", Do: func() { close(waits) }})
 
-		// lock is the first run's. The other run comes once it has the lock, and must wait until it has ended.
-		lock := func(ctx context.Context, host, what, purpose string) (context.Context, func(), error) {
-			held, release, err := one.LockOn(ctx, host, what, purpose)
-			if err != nil {
-				return nil, nil, err
-			}
-
-			locked = true
-
-			go func() { ended <- do.then(other.LockOn, other) }()
-
-			select {
-			case <-waits:
-			case err := <-ended:
-				t.Errorf("%s: the other run didn't wait: %v", order, err)
-
-				ended <- err
-			}
-
-			return held, func() {
-				if there := slices.Contains(networks(), name); there == do.removed {
-					t.Errorf("%s: the network is there: %v", order, there)
+		// The other run comes once the first one has the lock, and must wait until that has ended.
+		first := func(lock network.LockFunc) network.LockFunc {
+			return func(ctx context.Context, host, what, purpose string) (context.Context, func(), error) {
+				held, release, err := lock(ctx, host, what, purpose)
+				if err != nil {
+					return nil, nil, err
 				}
 
-				if do.meanwhile != nil {
-					do.meanwhile()
+				locked = true
+
+				go func() { ended <- do.then(unseen, other) }()
+
+				select {
+				case <-waits:
+				case err := <-ended:
+					t.Errorf("%s: the other run didn't wait: %v", order, err)
+
+					ended <- err
 				}
 
-				release()
-			}, nil
+				return held, func() {
+					if there := slices.Contains(networks(), name); there == do.removed {
+						t.Errorf("%s: the network is there: %v", order, there)
+					}
+
+					if do.meanwhile != nil {
+						do.meanwhile()
+					}
+
+					release()
+				}, nil
+			}
 		}
 
-		if err := do.first(lock, one); err != nil {
+		if err := do.first(first, one); err != nil {
 			t.Errorf("%s: %v", order, err)
 		}
 
@@ -131,7 +140,7 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 
 			l.Virsh(t, "kvm1", "undefine", name)
 
-			if err := remove(one.LockOn, one); err != nil {
+			if err := remove(unseen, one); err != nil {
 				t.Errorf("%s: %v", order, err)
 			}
 		}
@@ -143,5 +152,77 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 		if _, err := os.Stat(l.Host("kvm1").Path("/etc/libvirt/qemu/networks/" + name + ".xml")); !os.IsNotExist(err) {
 			t.Errorf("%s: the network's file: %v", order, err)
 		}
+	}
+}
+
+// A run that changes several reservations of a network takes the network's lock once, however many it changes at the
+// same time.
+func TestLab_reservationsShareALock(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f, name := labFleet(t, l, t.Name(), nil), lab.Name(t)
+	conn := f.Host("kvm1").Conn
+	want := network.Wanted{Spec: network.Spec{IPs: []network.IP{{Address: "10.213.178.1/24", DHCP: &network.DHCP{
+		Hosts: []network.DHCPHost{{MAC: "52:54:00:77:a2:01", IP: "10.213.178.2"}},
+	}}}}}
+
+	if err := network.Update(t.Context(), conn, name, want, false); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+
+	_, release, err := f.LockShared(ctx, "kvm1", "network:"+name, "testing")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	lock := func() *libvirt.OwnSecret {
+		t.Helper()
+
+		is, err := lease.Current(ctx, conn, "network:"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return is
+	}
+	before := lock()
+
+	var changes sync.WaitGroup
+
+	reservations := make([]network.DHCPHost, 8)
+	for i := range reservations {
+		reservations[i] = network.DHCPHost{MAC: fmt.Sprintf("52:54:00:77:a2:1%d", i), IP: fmt.Sprintf("10.213.178.1%d", i)}
+
+		changes.Go(func() {
+			if err := network.PutReservation(ctx, f.LockShared, conn, name, reservations[i]); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	changes.Wait()
+
+	if now := lock(); before == nil || now == nil || now.UUID != before.UUID {
+		t.Errorf("the lock is %v, it was %v", now, before)
+	}
+
+	for _, r := range reservations {
+		if is, err := network.ReadReservation(ctx, conn, name, r); err != nil || !is.Complete(r) {
+			t.Errorf("%+v: %+v, %v", r, is, err)
+		}
+	}
+
+	release()
+
+	if now := lock(); now != nil {
+		t.Errorf("the lock is left: %v", now)
+	}
+
+	if err := network.Delete(ctx, f.LockOn, conn, name); err != nil {
+		t.Error(err)
 	}
 }

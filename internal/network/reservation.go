@@ -63,6 +63,8 @@ func reservationIn(spec Spec, of DHCPHost) *DHCPHost {
 
 // PutReservation adds a reservation to a network, or changes the existing reservation for the same MAC address or DUID,
 // in the active and in the persistent definition. It returns libvirt.ErrNotFound if the host has no such network.
+//
+// Changes of reservations may run at the same time: those of one run may share the lock.
 func PutReservation(ctx context.Context, lock LockFunc, h *libvirt.Host, network string, want DHCPHost) error {
 	return changeReservation(ctx, lock, h, network, want, func(have *DHCPHost) []reservationUpdate {
 		return put(have, want)

@@ -57,6 +57,7 @@ type Keeper struct {
 	mutexes    admission.Mutexes
 	background sync.WaitGroup
 	lifetime   context.Context //nolint:containedctx // bounds renewals in the background, not a call
+	shared     sharing
 	// own are the leases that this run holds, by host and name.
 	own sync.Map
 	// seen has what this run saw of other runs' leases before an operation wanted them: a watch, by host and name.
