@@ -16,9 +16,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 )
 
+func noRestart(context.Context) (bool, error) { return false, nil }
+
 // Two runs don't change the reservations of a network and remove the network at the same time: libvirt would write the
 // network's file again, and have the network again once it is restarted. Whichever begins, the other one waits, and no
-// file is left. A network that a VM uses by then isn't removed.
+// file is left. A network that a VM uses by then isn't removed. Nor do they lose each other's changes.
 func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 	t.Parallel()
 
@@ -55,31 +57,56 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 	remove := func(lock seen, f *Fleet) error {
 		return network.Delete(t.Context(), lock(f.LockOn), conn(f), name)
 	}
+	change := func(lock seen, f *Fleet) error {
+		want := network.Wanted{Spec: network.Spec{Domain: &network.Domain{Name: "changed.test"}}}
+
+		return network.Update(t.Context(), lock(f.LockOn), conn(f), name, want, noRestart)
+	}
 	use := func() {
 		l.Define(t, "kvm1", fmt.Sprintf(`<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory>
 			<os><type>hvm</type></os><devices><interface type='network'><source network='%[1]s'/></interface></devices>
 			</domain>`, name))
 	}
 
+	// both expects that no change was lost.
+	both := func() {
+		is, err := network.Read(t.Context(), conn(one), name)
+		if err != nil {
+			t.Error(err)
+
+			return
+		}
+
+		r, err := network.ReadReservation(t.Context(), conn(one), name, mine)
+		if err != nil || is.Spec.Domain == nil || is.Spec.Domain.Name != "changed.test" || !r.Complete(mine) {
+			t.Errorf("%+v, %+v, %v; want both changes", is.Spec, r, err)
+		}
+	}
+	unused := func() { l.Virsh(t, "kvm1", "undefine", name) }
+
 	for order, do := range map[string]struct {
 		first, then func(seen, *Fleet) error
-		// meanwhile is done before first releases the lock.
-		meanwhile func()
 		// removed says that first removes the network.
 		removed bool
 		// err is that of then.
 		err error
+		// meanwhile is done before first releases the lock.
+		meanwhile func()
+		// stays is done afterwards if the network isn't removed.
+		stays func()
 	}{
-		"added, removed":       {add, remove, nil, false, nil},
-		"withdrawn, removed":   {withdraw, remove, nil, false, nil},
-		"removed, added":       {remove, add, nil, true, libvirt.ErrNotFound},
-		"removed, withdrawn":   {remove, withdraw, nil, true, libvirt.ErrNotFound},
-		"added, used, removed": {add, remove, use, false, network.ErrInUse},
+		"added, removed":       {add, remove, false, nil, nil, nil},
+		"withdrawn, removed":   {withdraw, remove, false, nil, nil, nil},
+		"removed, added":       {remove, add, true, libvirt.ErrNotFound, nil, nil},
+		"removed, withdrawn":   {remove, withdraw, true, libvirt.ErrNotFound, nil, nil},
+		"added, used, removed": {add, remove, false, network.ErrInUse, use, unused},
+		"added, changed":       {add, change, false, nil, nil, both},
+		"changed, added":       {change, add, false, nil, nil, both},
 	} {
 		want := network.Wanted{Spec: network.Spec{IPs: []network.IP{{Address: "10.213.177.1/24", DHCP: &network.DHCP{
 			Hosts: []network.DHCPHost{{MAC: "52:54:00:77:a1:02", IP: "10.213.177.8"}},
 		}}}}}
-		if err := network.Update(t.Context(), conn(one), name, want, false); err != nil {
+		if err := network.Update(t.Context(), one.LockOn, conn(one), name, want, noRestart); err != nil {
 			t.Fatal(err)
 		}
 
@@ -133,12 +160,12 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 			t.Errorf("%s: the other run: %v, want %v", order, err, do.err)
 		}
 
-		if do.meanwhile != nil {
+		if do.stays != nil {
 			if !slices.Contains(networks(), name) {
-				t.Errorf("%s: the network of a VM was removed", order)
+				t.Errorf("%s: the network was removed", order)
 			}
 
-			l.Virsh(t, "kvm1", "undefine", name)
+			do.stays()
 
 			if err := remove(unseen, one); err != nil {
 				t.Errorf("%s: %v", order, err)
@@ -167,7 +194,7 @@ func TestLab_reservationsShareALock(t *testing.T) {
 		Hosts: []network.DHCPHost{{MAC: "52:54:00:77:a2:01", IP: "10.213.178.2"}},
 	}}}}}
 
-	if err := network.Update(t.Context(), conn, name, want, false); err != nil {
+	if err := network.Update(t.Context(), f.LockOn, conn, name, want, noRestart); err != nil {
 		t.Fatal(err)
 	}
 

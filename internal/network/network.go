@@ -100,9 +100,25 @@ func create(ctx context.Context, h *libvirt.Host, name string, want Wanted) erro
 }
 
 // Update changes a network of a host to the wanted state, and creates it if the host doesn't have it. It changes the
-// active network where that is possible; for the rest it restarts the network, if restart allows that. Otherwise it
+// active network where that is possible; for the rest it restarts the network, if mayRestart allows that. Otherwise it
 // returns ErrRestartRequired, and changes nothing.
-func Update(ctx context.Context, h *libvirt.Host, name string, want Wanted, restart bool) error {
+//
+// It has the network's lock, because a reservation would be lost that another run adds before the changed definition
+// is written. It asks mayRestart under the lock, because the wait for it may have been long.
+func Update(
+	ctx context.Context, lock LockFunc, h *libvirt.Host, name string, want Wanted,
+	mayRestart func(context.Context) (bool, error),
+) error {
+	return lock.locked(ctx, h, name, "changing", func(ctx context.Context) error {
+		restart, err := mayRestart(ctx)
+		if err != nil {
+			return err
+		}
+		return update(ctx, h, name, want, restart)
+	})
+}
+
+func update(ctx context.Context, h *libvirt.Host, name string, want Wanted, restart bool) error {
 	have, err := Read(ctx, h, name)
 	if errors.Is(err, libvirt.ErrNotFound) {
 		return create(ctx, h, name, want)
@@ -161,18 +177,23 @@ func (s *State) updateLive(ctx context.Context, h *libvirt.Host, name string, wa
 	return nil
 }
 
-// restartTimeout bounds the start of a network that was stopped, including the start with its old definition if that is
+// restartTimeout bounds the stop and the start of a network, including the start with its old definition if that is
 // necessary.
 const restartTimeout = 2 * time.Minute
 
-// restart stops the network and starts it with the new definition. If that fails, it restores the old definition.
+// restart stops the network and starts it with the new definition. If that fails, it restores the old definition. The
+// stop is the last call for which the lock must be held. From there on, neither a cancellation nor the loss of the lock
+// may prevent the start.
 func (s *State) restart(ctx context.Context, h *libvirt.Host, name string, want Wanted) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
+	defer cancel()
 	if err := h.StopNetwork(ctx, name); err != nil {
 		return err
 	}
-	// The network is down from here on, so a cancellation must not prevent its start.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
-	defer cancel()
+	ctx = libvirt.Guarded(ctx, nil)
 	err := finish(ctx, h, name, State{Autostart: s.Autostart}, want)
 	if err == nil {
 		return nil
