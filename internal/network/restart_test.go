@@ -75,7 +75,10 @@ func TestUpdate_lockIsLost(t *testing.T) {
 	} {
 		asked := 0
 		bridge++
-		err := put(fmt.Sprintf("virbr%d", bridge), locked(func(lose func()) error { asked++; return test.guard(lose, asked) }))
+		err := put(fmt.Sprintf("virbr%d", bridge), locked(func(lose func()) error {
+			asked++
+			return test.guard(lose, asked)
+		}))
 		if !errors.Is(err, test.err) || asked != test.asked {
 			t.Errorf("lost %s: %v, asked %d times; want %v, %d", when, err, asked, test.err, test.asked)
 		}
