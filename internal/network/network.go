@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -99,9 +100,25 @@ func create(ctx context.Context, h *libvirt.Host, name string, want Wanted) erro
 }
 
 // Update changes a network of a host to the wanted state, and creates it if the host doesn't have it. It changes the
-// active network where that is possible; for the rest it restarts the network, if restart allows that. Otherwise it
+// active network where that is possible; for the rest it restarts the network, if mayRestart allows that. Otherwise it
 // returns ErrRestartRequired, and changes nothing.
-func Update(ctx context.Context, h *libvirt.Host, name string, want Wanted, restart bool) error {
+//
+// It has the network's lock, because a reservation would be lost that another run adds before the changed definition
+// is written. It asks mayRestart under the lock, because the wait for it may have been long.
+func Update(
+	ctx context.Context, lock LockFunc, h *libvirt.Host, name string, want Wanted,
+	mayRestart func(context.Context) (bool, error),
+) error {
+	return lock.locked(ctx, h, name, "changing", func(ctx context.Context) error {
+		restart, err := mayRestart(ctx)
+		if err != nil {
+			return err
+		}
+		return update(ctx, h, name, want, restart)
+	})
+}
+
+func update(ctx context.Context, h *libvirt.Host, name string, want Wanted, restart bool) error {
 	have, err := Read(ctx, h, name)
 	if errors.Is(err, libvirt.ErrNotFound) {
 		return create(ctx, h, name, want)
@@ -160,18 +177,23 @@ func (s *State) updateLive(ctx context.Context, h *libvirt.Host, name string, wa
 	return nil
 }
 
-// restartTimeout bounds the start of a network that was stopped, including the start with its old definition if that is
+// restartTimeout bounds the stop and the start of a network, including the start with its old definition if that is
 // necessary.
 const restartTimeout = 2 * time.Minute
 
-// restart stops the network and starts it with the new definition. If that fails, it restores the old definition.
+// restart stops the network and starts it with the new definition. If that fails, it restores the old definition. The
+// stop is the last call for which the lock must be held. From there on, neither a cancellation nor the loss of the lock
+// may prevent the start.
 func (s *State) restart(ctx context.Context, h *libvirt.Host, name string, want Wanted) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
+	defer cancel()
 	if err := h.StopNetwork(ctx, name); err != nil {
 		return err
 	}
-	// The network is down from here on, so a cancellation must not prevent its start.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
-	defer cancel()
+	ctx = libvirt.Guarded(ctx, nil)
 	err := finish(ctx, h, name, State{Autostart: s.Autostart}, want)
 	if err == nil {
 		return nil
@@ -208,10 +230,9 @@ type LockFunc func(
 	ctx context.Context, host, name, purpose string,
 ) (held context.Context, release func(), err error)
 
-// while runs f while it holds the lock of a network on a host. libvirt writes the file of a network that is removed
-// while it changes the network's persistent definition: the host would have the network again once its libvirt is
-// restarted. Without a secret driver, nothing can be locked.
-func (lock LockFunc) while(
+// locked runs f while it holds the lock of a network on a host. A host without a secret driver can't keep locks: there
+// nothing keeps other runs out.
+func (lock LockFunc) locked(
 	ctx context.Context, h *libvirt.Host, network, purpose string, f func(context.Context) error,
 ) error {
 	held, release, err := lock(ctx, h.Name(), "network:"+network, purpose)
@@ -225,10 +246,26 @@ func (lock LockFunc) while(
 	return f(held)
 }
 
-// Delete stops a network and removes its definition, while no other run changes its reservations. It is no error if the
-// host has no such network.
+// Delete stops a network and removes its definition, under its lock: if libvirt changes a network's persistent
+// definition at the same time, it writes the file again, and has the network again once it is restarted. Delete returns
+// ErrInUse if a VM's definition uses the network. It is no error if the host has no such network.
 func Delete(ctx context.Context, lock LockFunc, h *libvirt.Host, name string) error {
-	return lock.while(ctx, h, name, "removing", func(ctx context.Context) error { return remove(ctx, h, name) })
+	return lock.locked(ctx, h, name, "removing", func(ctx context.Context) error {
+		// The wait for the lock may have been long, so an answer from before it would be too old.
+		users, err := Users(ctx, h, name)
+		if err != nil {
+			return err
+		}
+		if len(users) > 0 {
+			names := make([]string, len(users))
+			for i, u := range users {
+				names[i] = u.Name
+			}
+			return fmt.Errorf("%w: the definitions of these virtual machines use it or its bridge: %s", ErrInUse,
+				strings.Join(names, ", "))
+		}
+		return remove(ctx, h, name)
+	})
 }
 
 func remove(ctx context.Context, h *libvirt.Host, name string) error {

@@ -63,6 +63,8 @@ func reservationIn(spec Spec, of DHCPHost) *DHCPHost {
 
 // PutReservation adds a reservation to a network, or changes the existing reservation for the same MAC address or DUID,
 // in the active and in the persistent definition. It returns libvirt.ErrNotFound if the host has no such network.
+//
+// Changes of reservations may run at the same time: those of one run may share the lock.
 func PutReservation(ctx context.Context, lock LockFunc, h *libvirt.Host, network string, want DHCPHost) error {
 	return changeReservation(ctx, lock, h, network, want, func(have *DHCPHost) []reservationUpdate {
 		return put(have, want)
@@ -100,12 +102,13 @@ type reservationUpdate struct {
 }
 
 // changeReservation makes the necessary change in each definition, in both at once if the change is the same. It
-// retries if the network was started or stopped meanwhile. Meanwhile, no other run removes the network.
+// retries if the network was started or stopped meanwhile. The lock keeps other runs from removing the network; a host
+// without a secret driver has none.
 func changeReservation(
 	ctx context.Context, lock LockFunc, h *libvirt.Host, network string, of DHCPHost,
 	needed func(*DHCPHost) []reservationUpdate,
 ) error {
-	return lock.while(ctx, h, network, "changing a reservation of", func(ctx context.Context) error {
+	return lock.locked(ctx, h, network, "changing a reservation of", func(ctx context.Context) error {
 		err := changeReservationOnce(ctx, h, network, of, needed)
 		if errors.Is(err, libvirt.ErrOperationInvalid) {
 			err = changeReservationOnce(ctx, h, network, of, needed)

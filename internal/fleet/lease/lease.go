@@ -55,6 +55,7 @@ type Keeper struct {
 	lifetime   context.Context //nolint:containedctx // bounds renewals in the background, not a call
 	// elsewhere returns hosts that were reached and may have further leases of a killed run; nil if there are none.
 	elsewhere func() []Store
+	shared    sharing
 	// own are the leases that this run holds, by host and name.
 	own sync.Map
 	// ahead has what this run saw of other runs' leases before an operation wanted them: a watch, by host and name.

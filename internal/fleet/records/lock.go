@@ -77,13 +77,38 @@ func (s *Store) Storage() *storage.Storage {
 func (s *Store) LockOn(
 	ctx context.Context, host, name, purpose string,
 ) (held context.Context, release func(), err error) {
+	h, err := s.configured(host)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return s.Lock(ctx, h, name, purpose)
+}
+
+// LockShared is LockOn for operations that may run at the same time if they are of one run. They have one lock for all,
+// until the last one ends. LockOn waits for all of them.
+func (s *Store) LockShared(
+	ctx context.Context, host, name, purpose string,
+) (held context.Context, release func(), err error) {
+	h, err := s.configured(host)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	held, release, err = s.leases.TakeShared(ctx, h.Conn, name, purpose)
+
+	return held, release, lockedError(h, err)
+}
+
+// configured returns the host of that name.
+func (s *Store) configured(host string) (*inventory.Host, error) {
 	h := s.hosts.Host(host)
 	if h == nil {
-		return nil, nil, &inventory.Error{
+		return nil, &inventory.Error{
 			Host: host, Kind: inventory.ErrInvalid,
 			Detail: fmt.Sprintf("host %q is not configured", host),
 		}
 	}
 
-	return s.Lock(ctx, h, name, purpose)
+	return h, nil
 }

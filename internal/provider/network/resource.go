@@ -166,21 +166,23 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 }
 
 // updateHost changes the network of one host to what is planned.
-func updateHost(ctx context.Context, h *libvirt.Host, plan *model, want network.Wanted) error {
+func (r *networkResource) updateHost(ctx context.Context, h *libvirt.Host, plan *model, want network.Wanted) error {
 	name := plan.Name.ValueString()
-	if plan.UpdatePolicy.ValueString() == updateRestart {
-		return network.Update(ctx, h, name, want, true)
-	}
-	// At the time of the plan, no running VM used the network, or no restart was needed.
-	i, err := findInterruption(ctx, h, name, want, nil)
-	if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
-		return err
-	}
-	if i != nil && len(i.users) > 0 {
-		return fmt.Errorf("%w: %s is used by %s now", network.ErrRestartRequired, noun(plan.Name),
-			strings.Join(i.users, ", "))
-	}
-	return network.Update(ctx, h, name, want, i != nil)
+	return network.Update(ctx, r.Data.Fleet.LockOn, h, name, want, func(ctx context.Context) (bool, error) {
+		if plan.UpdatePolicy.ValueString() == updateRestart {
+			return true, nil
+		}
+		// At the time of the plan, no running VM used the network, or no restart was needed.
+		i, err := findInterruption(ctx, h, name, want, nil)
+		if err != nil && !errors.Is(err, libvirt.ErrNotFound) {
+			return false, err
+		}
+		if i != nil && len(i.users) > 0 {
+			return false, fmt.Errorf("%w: %s is used by %s now", network.ErrRestartRequired, noun(plan.Name),
+				strings.Join(i.users, ", "))
+		}
+		return i != nil, nil
+	})
 }
 
 // changeTo returns the change that makes the network as planned.
@@ -188,7 +190,7 @@ func (r *networkResource) changeTo(plan *model, want network.Wanted, private met
 	c := r.removal(plan.Name, private)
 	c.Healthy = plan.healthyState()
 	put := func(want network.Wanted) onhosts.Do {
-		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return updateHost(ctx, h, plan, want) })
+		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return r.updateHost(ctx, h, plan, want) })
 	}
 	c.Put = put(want)
 	c.New = func(uuid string) onhosts.Do {
@@ -204,18 +206,6 @@ func (r *networkResource) removal(name types.String, private meta.Private) onhos
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: name.ValueString(), Noun: noun(name), Private: private,
 		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
-			users, err := network.Users(ctx, h, name.ValueString())
-			if err != nil {
-				return err
-			}
-			if len(users) > 0 {
-				names := make([]string, len(users))
-				for i, u := range users {
-					names[i] = u.Name
-				}
-				return fmt.Errorf("%w: the definitions of these virtual machines use it or its bridge: %s", network.ErrInUse,
-					strings.Join(names, ", "))
-			}
 			return network.Delete(ctx, r.Data.Fleet.LockOn, h, name.ValueString())
 		}),
 		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {

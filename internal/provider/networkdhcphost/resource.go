@@ -179,7 +179,7 @@ func (r *hostResource) writeTo(
 	written := r.Data.Written.Writing(TypeName, m.key())
 	defer func() { written(targets.Without(value.Keys(failed)...).Names()) }()
 	return hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
-		return network.PutReservation(ctx, r.Data.Fleet.LockOn, h.Conn, m.Network.ValueString(), m.reservation())
+		return network.PutReservation(ctx, r.Data.Fleet.LockShared, h.Conn, m.Network.ValueString(), m.reservation())
 	}), targets
 }
 
@@ -249,7 +249,7 @@ func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	defer cancel()
 	targets := r.hostsToUpdate(ctx, &plan, &state)
 	failed := hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
-		err := network.PutReservation(ctx, r.Data.Fleet.LockOn, h.Conn, plan.Network.ValueString(), plan.reservation())
+		err := network.PutReservation(ctx, r.Data.Fleet.LockShared, h.Conn, plan.Network.ValueString(), plan.reservation())
 		if errors.Is(err, libvirt.ErrNotFound) {
 			return nil // The network was removed from the host meanwhile. The next refresh leaves the host out.
 		}
@@ -295,7 +295,8 @@ func (r *hostResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 		resp.Diagnostics.Append(meta.KeptForAnother(state.noun(), host))
 	}
 	failed := hostset.Each(ctx, hosts.Without(staying...), func(ctx context.Context, h hostset.Host) error {
-		err := network.RemoveReservation(ctx, r.Data.Fleet.LockOn, h.Conn, state.Network.ValueString(), state.reservation())
+		name := state.Network.ValueString()
+		err := network.RemoveReservation(ctx, r.Data.Fleet.LockShared, h.Conn, name, state.reservation())
 		if errors.Is(err, libvirt.ErrNotFound) {
 			return nil // The reservation is gone together with the network.
 		}
