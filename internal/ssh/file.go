@@ -163,7 +163,8 @@ const (
 
 // FileID returns what identifies the file or directory at an absolute path on the host, as long as its filesystem is
 // mounted: the numbers of the device and of the inode, which other files may get later, and the time of its creation in
-// seconds, which is 0 on filesystems that don't record it. It follows symbolic links. A program on the host (stat) looks.
+// seconds, which is 0 on filesystems that don't record it. It follows symbolic links. A program on the host (stat)
+// looks.
 //
 // Errors are those of [Client.SHA256].
 func (c *Client) FileID(ctx context.Context, path string) (string, error) {

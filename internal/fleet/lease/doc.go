@@ -2,8 +2,8 @@
 // lease is a libvirt secret on the host: no two runs can define a secret with the same usage id. Its holder renews it.
 // A run that sees it unchanged for long enough takes it over, because a killed run can't release it.
 //
-// Start with lease.go: Keeper.Take and Held. take.go takes over the lease of a killed run. shared.go is for operations of
-// one run that hold a lease together.
+// Start with lease.go: Keeper.Take and Held. take.go takes over the lease of a killed run. shared.go is for operations
+// of one run that hold a lease together.
 //
 // Two runs never change the same object at the same time, however long one of them was suspended (a stopped process, a
 // suspended laptop, a broken link):

@@ -37,8 +37,8 @@ func TestHoldsAllMemory(t *testing.T) {
 	}
 }
 
-// Where libvirt has forgotten how the source's process ended, QEMU's log decides, and what it doesn't say is no leave to
-// destroy anything.
+// Where libvirt has forgotten how the source's process ended, QEMU's log decides, and what it doesn't say is no leave
+// to destroy anything.
 func TestVerifyNotSent(t *testing.T) {
 	t.Parallel()
 
