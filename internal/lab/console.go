@@ -67,6 +67,27 @@ func (l *Lab) AwaitAgent(t testing.TB, host, domain string) {
 	})
 }
 
+// AwaitAgentConnected waits until libvirt sees that the guest has the port of its agent open. The agent may not answer.
+func (l *Lab) AwaitAgentConnected(t testing.TB, host, domain string) {
+	t.Helper()
+	Await(t, "the guest to open its agent's port", func() bool {
+		return strings.Contains(l.Virsh(t, host, "dumpxml", domain), "name='org.qemu.guest_agent.0' state='connected'")
+	})
+}
+
+// ShutDownByAgent has the guest's agent shut it down, and waits until the domain is off. libvirt may see that before it
+// gets the agent's answer; then virsh fails.
+func (l *Lab) ShutDownByAgent(t testing.TB, host, domain string) {
+	t.Helper()
+	_, asked := l.TryVirsh(t, host, "shutdown", domain, "--mode", "agent")
+	if asked != nil {
+		t.Log(asked)
+	}
+	Await(t, domain+" to shut down", func() bool {
+		return strings.TrimSpace(l.Virsh(t, host, "domstate", domain)) == "shut off"
+	})
+}
+
 // HangAgent stops the agent in a guest, which keeps its channel open, and returns when it has stopped: an agent that
 // is only slow doesn't answer for a while either. The guest's console has to be in ConsoleLog.
 func (l *Lab) HangAgent(t testing.TB, host, domain string) {

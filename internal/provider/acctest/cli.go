@@ -52,14 +52,10 @@ func NewCLI(t testing.TB) *CLI {
 	}
 	home := t.TempDir()
 	c := &CLI{Dir: t.TempDir()}
-	races := filepath.Join(home, "race")
-	if strings.ContainsAny(races, ",: ") {
-		t.Fatalf("%s: the race detector can't log there. Name the test without commas and colons.", races)
-	}
+	races := raceLog(t)
 	write(t, filepath.Join(home, "terraform-provider-virtfleet"), fmt.Sprintf(
 		"#!/bin/sh\n%s=1 %s='%s' GORACE='atexit_sleep_ms=0 log_path=%s' exec '%s'\n", serveEnv, gcEnv, providerGC, races,
 		self), 0o700)
-	t.Cleanup(func() { reportRaces(t, races) })
 	write(t, filepath.Join(home, "terraformrc"), fmt.Sprintf(
 		"provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n", providerAddress, home), 0o600)
 	for _, v := range os.Environ() {
@@ -70,6 +66,24 @@ func NewCLI(t testing.TB) *CLI {
 	c.env = append(c.env, "TF_CLI_CONFIG_FILE="+filepath.Join(home, "terraformrc"), "CHECKPOINT_DISABLE=1",
 		"TF_IN_AUTOMATION=1")
 	return c
+}
+
+// raceLog returns the beginning of the files to which the race detector writes what it finds, and has the test report
+// these at its end. A comma, a colon or a space in the path, as in the name of a test, would end the detector's option.
+func raceLog(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "virtfleet-race-") //nolint:usetesting // that of t has the name of the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix := filepath.Join(dir, "race")
+	t.Cleanup(func() {
+		reportRaces(t, prefix)
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return prefix
 }
 
 // reportRaces fails the test if the race detector found something in a provider that Terraform started, because

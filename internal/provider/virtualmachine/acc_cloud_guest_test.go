@@ -185,7 +185,7 @@ resource "virtfleet_host_maintenance" "this" {
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: resource.ComposeTestCheckFunc(does("hostname; cat /etc/motd", name+"\nfirst file"),
 			func(s *terraform.State) error {
-				l.Virsh(t, second.Name, "shutdown", name, "--mode", "agent")
+				l.ShutDownByAgent(t, second.Name, name)
 				lab.Await(t, "the guest to shut down", func() bool { return l.State(t, second.Name, name) == "shut off" })
 				l.Virsh(t, second.Name, "start", name)
 				boot = "" // Of this boot.

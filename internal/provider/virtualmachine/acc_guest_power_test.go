@@ -64,7 +64,7 @@ func TestAccPower_guest(t *testing.T) {
 
 	// It is connected, and has five seconds for its first answer: no more than it may need while the guest still boots.
 	l.AwaitAgent(t, "kvm1", name)
-	l.Virsh(t, "kvm1", "shutdown", name, "--mode", "agent")
+	l.ShutDownByAgent(t, "kvm1", name)
 	awaitState(t, l, "kvm1", name, "shut off (shutdown)")
 	plan("Stopped", "Shutdown", "update", "Running")
 	tf.Run(t, "apply", "planned")
@@ -74,6 +74,7 @@ func TestAccPower_guest(t *testing.T) {
 	awaitState(t, l, "kvm1", name, "pmsuspended (unknown)")
 	plan("Paused", "PMSuspended", "update", "Running")
 	tf.Run(t, "apply", "planned")
+	l.AwaitAgentConnected(t, "kvm1", name) // The guest's driver opens the port again when it has woken up.
 	noChanges(t, tf)
 	// The port that an agent talks through often hangs once its guest was suspended.
 	l.Virsh(t, "kvm1", "reset", name)

@@ -76,7 +76,7 @@ func TestAccPower_restartKilled(t *testing.T) {
 
 			// What a user turns off afterwards stays off.
 			l.AwaitAgent(t, host, name)
-			l.Virsh(t, host, "shutdown", name, "--mode", "agent")
+			l.ShutDownByAgent(t, host, name)
 			awaitState(t, l, host, name, "shut off (shutdown)")
 			powerPlan(t, tf, "Stopped", "Shutdown", "no-op", "Stopped")
 			destroyAndCheck(t, l, tf, name)
