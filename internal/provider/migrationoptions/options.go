@@ -40,8 +40,8 @@ var Attributes = map[string]resource.Attribute{
 		Optional:            true, CustomType: value.DurationType,
 	},
 	"on_irrecoverable": resource.StringAttribute{
-		MarkdownDescription: "What happens to a VM whose migration broke in post-copy and can't be resumed: `keep`, or " +
-			"`destroy`, which ends both parts: **the guest's memory is lost**.",
+		MarkdownDescription: "If a post-copy can't be resumed: `keep` both parts, or `destroy` them, **and the " +
+			"guest's memory is lost**.",
 		Optional: true, Validators: among(migration.OnIrrecoverables),
 	},
 	"max_downtime": resource.StringAttribute{
