@@ -67,14 +67,6 @@ func (l *Lab) AwaitAgent(t testing.TB, host, domain string) {
 	})
 }
 
-// AwaitAgentConnected waits until libvirt sees that the guest has the port of its agent open. The agent may not answer.
-func (l *Lab) AwaitAgentConnected(t testing.TB, host, domain string) {
-	t.Helper()
-	Await(t, "the guest to open its agent's port", func() bool {
-		return strings.Contains(l.Virsh(t, host, "dumpxml", domain), "name='org.qemu.guest_agent.0' state='connected'")
-	})
-}
-
 // ShutDownByAgent has the guest's agent shut it down, and waits until the domain is off. libvirt may see that before it
 // gets the agent's answer; then virsh fails.
 func (l *Lab) ShutDownByAgent(t testing.TB, host, domain string) {
