@@ -84,7 +84,7 @@ func TestLab_policyBesideAHostThatRefuses(t *testing.T) {
 	}
 
 	t.Cleanup(func() {
-		if err := refusing.FreeDisk(context.Background(), secrets); err != nil {
+		if err := refusing.FreeDisk(context.WithoutCancel(t.Context()), secrets); err != nil {
 			t.Error(err)
 		}
 	})
