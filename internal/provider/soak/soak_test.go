@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -24,15 +25,15 @@ const (
 	// shrinkEnv is how long a failure is made shorter, as a duration. Every try is a day of its own: a minute or two.
 	shrinkEnv = "SOAK_SHRINK"
 
+	// sliceEnv is the seed of the slice: a short day, as part of "make test". The commit gives it there: each commit tries
+	// something new, and the tests of one commit repeat it.
+	sliceEnv = "SOAK_SLICE"
+
 	// steps is about how many moves a day has.
 	steps = 40
-	// sliceSteps is the same for the slice in "make test".
+	// sliceSteps is the same for the slice.
 	sliceSteps = 10
 )
-
-// sliceSeeds are the days of the slice, which has to be short. They are always the same, so that a change that has
-// nothing to do with it isn't held up by a day that was never tried before: "make soak" tries new ones.
-var sliceSeeds = []uint64{13}
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
@@ -51,7 +52,7 @@ func TestAccSoak(t *testing.T) {
 		if !seed.begin() {
 			break
 		}
-		t.Logf("a day with seed %d (SOAK_SEED=%d repeats it)", seed.number, seed.number)
+		t.Logf("a day with seed %d (%s=%d repeats it)", seed.number, seed.variable, seed.number)
 		set(t, "rapid.seed", strconv.FormatUint(seed.number, 10))
 		set(t, "rapid.steps", strconv.Itoa(seed.steps))
 		t.Run(fmt.Sprintf("seed=%d", seed.number), func(t *testing.T) {
@@ -64,43 +65,51 @@ func TestAccSoak(t *testing.T) {
 
 // A day begins with a seed, if there is still time.
 type seed struct {
-	number uint64
-	steps  int
-	begin  func() bool
+	number   uint64
+	variable string
+	steps    int
+	begin    func() bool
 }
 
 func seeds(t *testing.T) []seed {
 	t.Helper()
-	minutes, fixed := os.Getenv(minutesEnv), os.Getenv(seedEnv)
-	var days []seed
+	minutes := os.Getenv(minutesEnv)
 	always := func() bool { return true }
-	if minutes == "" && fixed == "" {
-		for _, n := range sliceSeeds {
-			days = append(days, seed{n, sliceSteps, always})
-		}
-		return days
-	}
-	first := rand.Uint64N(1_000_000) + 1
-	if fixed != "" {
-		n, err := strconv.ParseUint(fixed, 10, 64)
-		if err != nil {
-			t.Fatalf("%s: %v", seedEnv, err)
-		}
-		first = n
-	}
+	first := seedIn(t, seedEnv)
 	if minutes == "" {
-		return []seed{{first, steps, always}}
+		if first != 0 {
+			return []seed{{first, seedEnv, steps, always}}
+		}
+		return []seed{{cmp.Or(seedIn(t, sliceEnv), randomSeed()), sliceEnv, sliceSteps, always}}
 	}
+	first = cmp.Or(first, randomSeed())
 	n, err := strconv.ParseFloat(minutes, 64)
 	if err != nil {
 		t.Fatalf("%s: %v", minutesEnv, err)
 	}
 	until := time.Now().Add(time.Duration(n * float64(time.Minute)))
+	var days []seed
 	for i := range uint64(10_000) {
-		days = append(days, seed{first + i, steps, func() bool { return time.Now().Before(until) }})
+		days = append(days, seed{first + i, seedEnv, steps, func() bool { return time.Now().Before(until) }})
 	}
 	return days
 }
+
+// seedIn returns the seed in a variable of the environment, 0 for none.
+func seedIn(t *testing.T, variable string) uint64 {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+func randomSeed() uint64 { return rand.Uint64N(1_000_000) + 1 }
 
 func set(t *testing.T, name, value string) {
 	t.Helper()
