@@ -42,7 +42,6 @@ var (
 	coldOnce      = Test{Package: "fleet", Name: "TestLab_coldMoveIsDoneOnce"}
 	lostMover     = Test{Package: "fleet", Name: "TestLab_runIsKilledAtTheSwitchover"}
 	coldKilled    = Test{Package: "fleet", Name: "TestLab_coldMoveKilledBeforeItNotedAFile"}
-	coldBreaks    = Test{Package: "fleet", Name: "TestLab_coldMoveThatBreaks"}
 	coldRefused   = Test{Package: "fleet", Name: "TestLab_coldMoveIsRefused"}
 	resumedLater  = Test{Package: "fleet", Name: "TestLab_brokenMigrationIsResumedLater"}
 )
@@ -176,11 +175,7 @@ var postCopy = []Cell{
 var coldMove = []Cell{
 	{SSHAtSource, staysOff, movesAgain, movesCold, []Test{coldMoving.at("SSH cut at the source")}, ""},
 	{SSHAtTarget, staysOff, movesAgain, movesCold, []Test{coldMoving.at("SSH cut at the target")}, ""},
-	{
-		LibvirtdKilled, staysOff, movesAgain, movesCold,
-		[]Test{coldBreaks.at("target's daemon killed")},
-		"",
-	},
+	{LibvirtdKilled, staysOff, movesAgain, movesCold, []Test{coldMoving.at("libvirtd killed")}, ""},
 	{LibvirtdFrozen, staysOff, movesAgain, movesCold, []Test{coldMoving.at("libvirtd frozen")}, ""},
 	{Fault: QEMUKilled, Impossible: noQEMU},
 	{Fault: QEMUFrozen, Impossible: noQEMU},
@@ -197,7 +192,9 @@ var coldMove = []Cell{
 		[]Test{coldMoving.at("provider frozen")},
 		"",
 	},
-	{LinkCut, staysOff, movesAgain, movesCold, []Test{coldMoving.at("link cut")}, ""},
+	{LinkCut, staysOff, movesAgain, movesCold, []Test{
+		coldMoving.at("link cut"), coldMoving.at("link cut during a drain"),
+	}, ""},
 	{
 		DiskFull, "before the copy: blocker `InsufficientStorage`. During the copy: `No space left on device`; the " +
 			"target keeps no file, " +
