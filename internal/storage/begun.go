@@ -107,6 +107,10 @@ func (s *Storage) beginVolume(ctx context.Context, h *libvirt.Host, d Disk, sour
 	}
 	recent := before != nil && before.isRecent() // The wait doesn't make it older.
 	if before != nil {
+		// QEMU is still copying for the killed run if libvirtd was killed, too.
+		if err := h.EndCopier(ctx, d.Pool, d.Name); err != nil {
+			return err
+		}
 		// libvirt may still be copying for the killed run, for as long as the copy takes.
 		if err := s.awaitIdle(ctx, h, d.Pool); err != nil {
 			if recent {

@@ -101,7 +101,7 @@ func TestPool_checkVolume(t *testing.T) {
 		refused []string
 	}{
 		{Disk{}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath"}},
-		{Disk{Clone: ref}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "rbd", "zfs"}},
+		{Disk{Clone: ref}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "zfs"}},
 		{Disk{Overlay: ref}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "rbd", "zfs", "logical", "disk"}},
 		{Disk{Preallocation: "full"}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath"}},
 		{Disk{Preallocation: "off"}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "logical"}},

@@ -1,0 +1,127 @@
+package volume_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// cephPool declares a pool in Ceph, named "ceph", and the secret with which hosts log in.
+func cephPool(ceph *lab.Ceph, name string) string {
+	return fmt.Sprintf(`
+resource "virtfleet_secret" "ceph" {
+  usage            = "ceph"
+  usage_id         = %[1]q
+  value_base64_wo  = %[2]q
+  value_wo_version = "1"
+}
+resource "virtfleet_storage_pool" "ceph" {
+  name   = "%[1]s-ceph"
+  type   = "rbd"
+  source = {
+    name  = %[3]q
+    hosts = [{ name = %[4]q, port = %[5]d }]
+    auth  = { type = "ceph", username = %[6]q, secret = virtfleet_secret.ceph.id }
+  }
+}
+`, name, ceph.Key, ceph.Pool, ceph.Host, ceph.Port, ceph.Username)
+}
+
+// inCeph declares a volume in Ceph.
+func inCeph(key, says string) string {
+	return fmt.Sprintf("resource \"virtfleet_volume\" %[1]q {\n  name = %[1]q\n  pool = virtfleet_storage_pool.ceph.name\n"+
+		"  %[2]s\n}\n", key, says)
+}
+
+// imageOf declares an image with that content, which is in a qcow2 file.
+func imageOf(t *testing.T, content []byte) string {
+	t.Helper()
+	raw, file := filepath.Join(t.TempDir(), "raw"), filepath.Join(t.TempDir(), "qcow2")
+	if err := os.WriteFile(raw, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "qemu-img", "convert", "-O", "qcow2", raw, file).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return fmt.Sprintf("resource \"virtfleet_image\" \"base\" {\n  name = \"base\"\n"+
+		"  pool = virtfleet_storage_pool.this.name\n  source = { file = %q }\n}\n", file)
+}
+
+// sparse returns content with a hole, and with data at its end. Its length isn't that of objects in Ceph.
+func sparse() []byte {
+	content := make([]byte, 21<<20+512)
+	random := rand.NewChaCha8([32]byte{})
+	_, _ = random.Read(content[:5<<20])
+	_, _ = random.Read(content[len(content)-1<<20:])
+	return content
+}
+
+// inCephIs checks the content of an image in Ceph: that content, and zeros up to that size.
+func inCephIs(t *testing.T, ceph *lab.Ceph, image string, content []byte, size int) {
+	t.Helper()
+	is := []byte(ceph.RBD(t, "export", "--no-progress", ceph.Pool+"/"+image, "-"))
+	if len(is) != size || !bytes.Equal(is[:len(content)], content) || len(bytes.Trim(is[len(content):], "\x00")) > 0 {
+		t.Errorf("image %s in Ceph has other content than its source: %d bytes, want %d", image, len(is), size)
+	}
+}
+
+// noCopier checks that no domain is left on a host that copied a volume.
+func noCopier(t *testing.T, l *lab.Lab, host string) {
+	t.Helper()
+	if all := l.Virsh(t, host, "list", "--all", "--name"); strings.Contains(all, "virtfleet-copy-") {
+		t.Errorf("host %s has %s", host, all)
+	}
+}
+
+// TestAccVolume_ceph: QEMU copies an image, a volume that is based on it, and a volume of Ceph into volumes in Ceph, byte
+// by byte, also into larger ones. Ceph has no snapshot of them, so they can be removed.
+func TestAccVolume_ceph(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	ceph := l.Ceph(t, name)
+	content := sparse()
+	base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}}}.String() + pool(name) + cephPool(ceph, name) +
+		imageOf(t, content)
+	const full = "image = virtfleet_image.base.id\nclone = \"full\"\n"
+	all := inCeph("same", full) + inCeph("larger", full+`size = "64Mi"`) + `
+resource "virtfleet_volume" "overlay" {
+  name  = "overlay"
+  pool  = virtfleet_storage_pool.this.name
+  image = virtfleet_image.base.id
+}
+` + inCeph("based", "copy_of = virtfleet_volume.overlay.id") + inCeph("copy", "copy_of = virtfleet_volume.larger.id")
+	tf := acctest.NewCLI(t)
+	tf.Config(t, base+inCeph("same", "image = virtfleet_image.base.id"))
+	if out := tf.Fail(t, "apply"); !strings.Contains(out, `set clone to "full"`) {
+		t.Errorf("the plan of an overlay in Ceph says: %s", out)
+	}
+	tf.Config(t, base+all)
+	tf.Run(t, "apply")
+	inCephIs(t, ceph, "same", content, len(content))
+	inCephIs(t, ceph, "based", content, len(content))
+	for _, larger := range []string{"larger", "copy"} {
+		inCephIs(t, ceph, larger, content, 64<<20)
+	}
+	if used := ceph.RBD(t, "du", "--format", "json", ceph.Pool+"/larger"); !strings.Contains(used, fmt.Sprintf(
+		`"used_size":%d`, 12<<20)) {
+		t.Errorf("holes occupy space in Ceph: %s", used)
+	}
+	noCopier(t, l, "kvm1")
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	tf.Run(t, "destroy", "-target=virtfleet_volume.overlay")
+	tf.Run(t, "destroy")
+	if left := ceph.RBD(t, "ls", ceph.Pool); left != "" {
+		t.Errorf("Ceph still has %s", left)
+	}
+}
