@@ -15,9 +15,9 @@ import (
 	golibvirt "libvirt.org/go/libvirt"
 )
 
-// A copier is a domain that exists for the time of a copy: libvirt can't write to every storage, but QEMU can. Its guest
-// never runs. libvirt ends it when the connection that started it ends, so a run that is killed leaves none; only a
-// daemon that is killed leaves one. Nothing in this package lists it: it is no virtual machine of a user.
+// A copier is a domain that exists for the time of a copy: libvirt can't write to every storage, but QEMU can. Its
+// guest never runs. libvirt ends it when the connection that started it ends, so a run that is killed leaves none; only
+// a daemon that is killed leaves one. This package lists it nowhere: it is no virtual machine of a user.
 
 const (
 	// copierPrefix begins the names of copiers.
@@ -52,7 +52,7 @@ var errCopier = golibvirt.Error{
 
 // DiskCopy is a copy that QEMU makes.
 type DiskCopy struct {
-	// Pool and Name are the volume that is written. It must be at least as large as the source.
+	// Pool and Name are the volume that is written. It must be as large as the source.
 	Pool, Name string
 	// Source and Target are libvirt's <source> of both, within a <disk> of the type SourceType and TargetType. Format is
 	// that of the source; the target is raw.
@@ -66,7 +66,8 @@ type DiskCopy struct {
 // nil once the whole content is in the storage. When it returns, nothing writes to the volume any more if the host
 // answers. It has a connection of its own.
 //
-// It uses virDomainCreateXML, virDomainBlockCopy, virDomainGetBlockJobInfo, virDomainBlockJobAbort and virDomainDestroy.
+// It uses virDomainCreateXML, virDomainBlockCopy, virDomainGetBlockJobInfo, virDomainBlockJobAbort and
+// virDomainDestroyFlags.
 func (h *Host) CopyDisk(ctx context.Context, d DiskCopy) (err error) {
 	info, err := h.Info(ctx)
 	if err != nil {
@@ -130,7 +131,8 @@ func (c *conn) copyDisk(ctx context.Context, info *HostInfo, d DiskCopy) (err er
 	}
 	defer func() { err = errors.Join(err, dom.Free()) }()
 	c.countCall("virDomainBlockCopy")
-	if err := dom.BlockCopy(copierDisk, d.target(), nil, golibvirt.DOMAIN_BLOCK_COPY_REUSE_EXT); err != nil {
+	unlimited := &golibvirt.DomainBlockCopyParameters{}
+	if err := dom.BlockCopy(copierDisk, d.target(), unlimited, golibvirt.DOMAIN_BLOCK_COPY_REUSE_EXT); err != nil {
 		return err
 	}
 	if err := c.awaitCopied(ctx, dom, d.Progress); err != nil {

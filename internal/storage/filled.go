@@ -40,7 +40,7 @@ func (s *Storage) copyForLibvirt(ctx context.Context, h *libvirt.Host, d Disk) e
 	}
 }
 
-// fill copies the source into the new volume through QEMU. The volume is at least as large as the source.
+// fill copies the source into the new volume through QEMU. The volume is as large as the source.
 func (s *Storage) fill(ctx context.Context, h *libvirt.Host, d Disk) error {
 	format := cmp.Or(d.filledFrom.Format, "raw")
 	if d.misread > 0 {

@@ -76,6 +76,7 @@ func TestKinds_combinations(t *testing.T) {
 			"what can be removed is in a directory of its own":         !k.removable || k.ownDirectory,
 			"what occupies all its space is a device":                  !k.thick || k.devices,
 			"images are created":                                       !k.images || !k.existing,
+			"what QEMU fills is created and raw":                       !k.filled || !k.existing && !k.anyFormat,
 			"a type that is called like its pool doesn't require the name": !k.nameIsSource ||
 				!slices.Contains(k.requires, "source.name"),
 		} {

@@ -235,7 +235,7 @@ func (s *Storage) finishVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	if err != nil || made.UsedAs(d.usedFormat()).CapacityBytes >= d.Bytes {
 		return made, err
 	}
-	thick := GrowsThick(d.Preallocation, made.Format)
+	thick := GrowsThick(d.Preallocation, made.Format) && d.filledFrom == nil
 	if err := h.GrowVolume(ctx, *made, d.usedFormat(), d.Bytes, thick); err != nil {
 		return nil, err
 	}
@@ -292,10 +292,13 @@ func (d *Disk) need(source *libvirt.Volume) uint64 {
 func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 	root := etree.NewElement("volume")
 	root.CreateElement("name").SetText(d.Name)
-	root.CreateElement("capacity").SetText(strconv.FormatUint(d.Bytes, 10))
-	allocation := uint64(0)
+	capacity, allocation := d.Bytes, uint64(0)
+	if d.filledFrom != nil { // QEMU copies to a disk of the same size. The new one grows then.
+		capacity = d.filledFrom.CapacityBytes
+	}
+	root.CreateElement("capacity").SetText(strconv.FormatUint(capacity, 10))
 	if Thick(d.Preallocation) {
-		allocation = d.Bytes
+		allocation = capacity
 	}
 	root.CreateElement("allocation").SetText(strconv.FormatUint(allocation, 10))
 	target := root.CreateElement("target")
