@@ -60,6 +60,20 @@ func (c *Ceph) ConfigFile() string { return c.dir + "/ceph.conf" }
 // ClientFile tells QEMU on the hosts where the cluster is.
 func (c *Ceph) ClientFile() string { return c.dir + "/client.conf" }
 
+// Full makes the cluster accept no data, as if it were full: clients that write wait. full = false ends that.
+func (c *Ceph) Full(t testing.TB, full bool) {
+	t.Helper()
+	ctx, cancel := stepContext(t)
+	defer cancel()
+	do := "unset"
+	if full {
+		do = "set"
+	}
+	if _, err := c.lab.store.run(ctx, "env", "CEPH_CONF="+c.ConfigFile(), "ceph", "osd", do, "full"); err != nil {
+		t.Fatal(fmt.Errorf("telling Ceph whether it is full: %w", err))
+	}
+}
+
 // RBD runs rbd as the cluster's administrator, and returns what it printed.
 func (c *Ceph) RBD(t testing.TB, args ...string) string {
 	t.Helper()
