@@ -3,7 +3,6 @@ package storage
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -11,9 +10,6 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
-
-// ErrSourceUnfit says that QEMU can't copy a volume into a pool that libvirt can't copy into.
-var ErrSourceUnfit = errors.New("QEMU can't copy it")
 
 // chooseCopier has libvirt copy the source into the new volume, in a pool of that type, if libvirt can.
 func (d *Disk) chooseCopier(pool string, source *libvirt.Volume, v *libvirt.NewVolume) error {
@@ -67,7 +63,7 @@ func (s *Storage) fill(ctx context.Context, h *libvirt.Host, d Disk) error {
 
 // checkFilled returns why QEMU can't copy the source into the new volume as it is, nil if it can.
 func (d *Disk) checkFilled(source libvirt.Volume) error {
-	unfit := ""
+	var unfit string
 	switch {
 	case d.Secret != "":
 		unfit = "encryption is set for the new volume, and QEMU writes what a guest sees; leave encryption out"
@@ -79,8 +75,8 @@ func (d *Disk) checkFilled(source libvirt.Volume) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w: volume %s: %w into a storage pool of this type: %s", libvirt.ErrUnsupported, d.source(),
-		ErrSourceUnfit, unfit)
+	return fmt.Errorf("%w: QEMU can't copy volume %s into storage pool %q: %s", libvirt.ErrUnsupported, d.source(), d.Pool,
+		unfit)
 }
 
 // diskSource returns the type of a disk that is the volume, and its <source>.

@@ -87,7 +87,7 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 		}
 	}
 	// Clients write that many bytes a second.
-	ceph.RBD(t, "config", "pool", "set", ceph.Pool, "rbd_qos_bps_limit", fmt.Sprint(4<<20))
+	ceph.RBD(t, "config", "pool", "set", ceph.Pool, "rbd_qos_bps_limit", fmt.Sprint(2<<20))
 
 	running := begins()
 	uuid := strings.TrimSpace(l.Virsh(t, h.Name, "domuuid", copiers()))
@@ -125,7 +125,7 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 
 	// Ceph becomes full, and keeps its clients waiting. The user has enough of it.
 	running = begins()
-	ceph.Full(t, true)
+	room := ceph.Fill(t)
 	if err := running.Interrupt(); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 	if is := tf.Actions(t); is["virtfleet_volume.root"] != "create" {
 		t.Errorf("the plan has %v", is)
 	}
-	ceph.Full(t, false)
+	room()
 
 	ceph.RBD(t, "config", "pool", "remove", ceph.Pool, "rbd_qos_bps_limit")
 	tf.Run(t, "apply")
