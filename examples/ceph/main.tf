@@ -96,7 +96,7 @@ resource "virtfleet_virtual_machine" "orders" {
   memory = { size = "4Gi" }
 
   disks = {
-    root = { volume = virtfleet_volume.root.id, cache = "none" }
+    root = { volume = virtfleet_volume.root.id, cache = "none", boot_order = 1 }
     data = { volume = virtfleet_volume.data.id, cache = "none" }
     old  = { volume = "${virtfleet_storage_pool.ceph.id}/orders", cache = "none" }
   }

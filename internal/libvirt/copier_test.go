@@ -11,7 +11,7 @@ import (
 // TestCopier_isNoVM: a domain that copies is shown nowhere. A virtual machine that only has such a name is.
 func TestCopier_isNoVM(t *testing.T) {
 	t.Parallel()
-	h, ctx := openTestDriver(t), t.Context()
+	h, ctx := open(t, Config{URI: "test:///default"}), t.Context()
 	copier := copierName("ceph", "root")
 	named := copierName("ceph", "other")
 	vm := uuid.NewString()
