@@ -11,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
@@ -38,8 +40,8 @@ resource "virtfleet_storage_pool" "ceph" {
 
 // inCeph declares a volume in Ceph.
 func inCeph(key, says string) string {
-	return fmt.Sprintf("resource \"virtfleet_volume\" %[1]q {\n  name = %[1]q\n  pool = virtfleet_storage_pool.ceph.name\n"+
-		"  %[2]s\n}\n", key, says)
+	return fmt.Sprintf("resource \"virtfleet_volume\" %[1]q {\n  name = %[1]q\n"+
+		"  pool = virtfleet_storage_pool.ceph.name\n  %[2]s\n}\n", key, says)
 }
 
 // imageOf declares an image with that content, which is in a qcow2 file.
@@ -83,16 +85,16 @@ func noCopier(t *testing.T, l *lab.Lab, host string) {
 	}
 }
 
-// TestAccVolume_ceph: QEMU copies an image, a volume that is based on it, and a volume of Ceph into volumes in Ceph, byte
-// by byte, also into larger ones. Ceph has no snapshot of them, so they can be removed.
+// TestAccVolume_ceph: QEMU copies an image, a volume that is based on it, and a volume of Ceph into volumes in Ceph,
+// byte by byte, also into larger ones. Ceph has no snapshot of them, so they can be removed.
 func TestAccVolume_ceph(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	ceph := l.Ceph(t, name)
 	content := sparse()
-	base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}}}.String() + pool(name) + cephPool(ceph, name) +
-		imageOf(t, content)
+	base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}}}.String() + pool(name) +
+		cephPool(ceph, name) + imageOf(t, content)
 	const full = "image = virtfleet_image.base.id\nclone = \"full\"\n"
 	all := inCeph("same", full) + inCeph("larger", full+`size = "64Mi"`) + `
 resource "virtfleet_volume" "overlay" {
@@ -127,6 +129,65 @@ resource "virtfleet_volume" "overlay" {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
 	tf.Run(t, "destroy", "-target=virtfleet_volume.overlay")
+	tf.Run(t, "destroy")
+	if left := ceph.RBD(t, "ls", ceph.Pool); left != "" {
+		t.Errorf("Ceph still has %s", left)
+	}
+}
+
+// TestAccVolume_interruptedElsewhere: a volume of storage that hosts share isn't imported through one of them while
+// another one has the record that a run was creating it, nor while that host doesn't answer.
+func TestAccVolume_interruptedElsewhere(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	ceph := l.Ceph(t, name)
+	first, second := l.StartHost(t), l.StartHost(t)
+	// The volume is found through the first of these.
+	hosts := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: first}, {Of: second}}}.String()
+	base := hosts + cephPool(ceph, name)
+	tf := acctest.NewCLI(t)
+	tf.Config(t, base)
+	tf.Run(t, "apply")
+	conn, err := libvirt.Open(libvirt.Config{Name: second.Name, URI: second.SocketURI()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	record := hostset.Creation{Kind: "volume", Name: name + "-ceph/root"}
+	if err := record.Begin(t.Context(), conn, `{"format":"raw","bytes":1048576}`); err != nil {
+		t.Fatal(err)
+	}
+	l.Virsh(t, first.Name, "vol-create-as", name+"-ceph", "root", "1M")
+	imports := acctest.NewCLI(t)
+	imports.Config(t, hosts+fmt.Sprintf(`
+resource "virtfleet_volume" "root" {
+  name = "root"
+  pool = "%[1]s-ceph"
+  size = "1Mi"
+}
+import {
+  to = virtfleet_volume.root
+  id = "%[1]s-ceph/root"
+}
+`, name))
+	if out := imports.Fail(t, "plan"); !strings.Contains(out, "may lack a part of its content") ||
+		!strings.Contains(out, fmt.Sprintf("on host %q", second.Name)) {
+		t.Errorf("the import says: %s", out)
+	}
+	restore := l.KillLibvirtd(t, second)
+	if out := imports.Fail(t, "plan"); !strings.Contains(out, "Unable to import volume") {
+		t.Errorf("the import while a host doesn't answer says: %s", out)
+	}
+	restore()
+	if err := record.End(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	imports.Run(t, "apply")
+	if out, empty := imports.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	imports.Run(t, "destroy")
 	tf.Run(t, "destroy")
 	if left := ceph.RBD(t, "ls", ceph.Pool); left != "" {
 		t.Errorf("Ceph still has %s", left)
