@@ -70,8 +70,8 @@ func (d *Disk) checkFilled(source libvirt.Volume) error {
 	case source.Encrypted:
 		unfit = "it is encrypted, and QEMU would write what a guest sees; copy it with the tools of the storage"
 	case source.Type != "file" && source.Type != "block" && source.PoolType != "rbd":
-		unfit = fmt.Sprintf("it is in a storage pool of type %s; copy it into a pool of type dir first, or with the tools of "+
-			"the storage", source.PoolType)
+		unfit = fmt.Sprintf("it is in a storage pool of type %s; copy it into a pool of type dir first, or with the tools "+
+			"of the storage", source.PoolType)
 	default:
 		return nil
 	}
