@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,6 +128,24 @@ resource "virtfleet_volume" "overlay" {
 	noCopier(t, l, "kvm1")
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
+	}
+	// The guest of a VM that runs may write to its disk.
+	vm := filepath.Join(t.TempDir(), "vm.xml")
+	if err := os.WriteFile(vm, fmt.Appendf(nil, "<domain type='qemu'><name>%s</name><memory unit='MiB'>32</memory>"+
+		"<os><type>hvm</type></os><devices><disk type='network'><driver name='qemu' type='raw'/>"+
+		"<source protocol='rbd' name='%s/larger'><host name='%s' port='%d'/><auth username='%s'>"+
+		"<secret type='ceph' uuid='%s'/></auth></source><target dev='vda' bus='virtio'/></disk></devices></domain>", name,
+		ceph.Pool, ceph.Host, ceph.Port, ceph.Username, l.SecretUUID(t, "kvm1", name)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Virsh(t, "kvm1", "create", vm, "--paused")
+	tf.Config(t, base+all+inCeph("late", "copy_of = virtfleet_volume.larger.id"))
+	if out := tf.Fail(t, "apply"); !strings.Contains(out, "so it may write while the volume is copied") {
+		t.Errorf("the copy of a disk of a VM that runs: %s", out)
+	}
+	l.Virsh(t, "kvm1", "destroy", name)
+	if has := strings.Fields(ceph.RBD(t, "ls", ceph.Pool)); slices.Contains(has, "late") {
+		t.Errorf("Ceph has %s", has)
 	}
 	tf.Run(t, "destroy", "-target=virtfleet_volume.overlay")
 	tf.Run(t, "destroy")
