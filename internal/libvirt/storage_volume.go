@@ -91,9 +91,9 @@ const (
 	stalePause = 500 * time.Millisecond
 )
 
-// retryRead calls read again while the host still knows a file of a network file system as it was: another host has
-// removed or replaced the file, and reading it fails. A second or so later, the host knows what is there. again reports
-// whether that may be so.
+// retryRead calls read again while again says that its error may pass. A host may still know a file of a network file
+// system as it was: another host has removed or replaced the file, and reading it fails. A second or so later, the host
+// knows what is there.
 func retryRead(
 	ctx context.Context, again func(error) bool, read func() (string, error),
 ) (document string, err error) {
