@@ -456,7 +456,7 @@ resource "virtfleet_storage_pool" "this" {
 			{Config: config(fmt.Sprintf("url = %q", server.URL)), ExpectError: refused},
 			// The plan goes by the pool that the apply creates, whatever the host has.
 			{Config: inPool("new", "logical", file), ExpectError: planned, PlanOnly: true},
-			cannot("rbd", `rbd\s+import`), cannot("iscsi", `dir,\s+fs`),
+			cannot("rbd", `virtfleet_volume\s+in\s+this\s+pool.*clone\s+=\s+"full"`), cannot("iscsi", `dir,\s+fs`),
 			{Config: inPool("new", "dir", file), ExpectNonEmptyPlan: true, PlanOnly: true},
 			{Config: inPool("vg", "dir", file), ExpectNonEmptyPlan: true, PlanOnly: true},
 			{Config: onUnknown(inPool("later", "dir", file)), ExpectNonEmptyPlan: true, PlanOnly: true},
