@@ -45,9 +45,9 @@ func define(t *testing.T, l *lab.Lab, host, id, uuid string) {
 // begin leaves on a host what a run leaves that is killed before it has set the value of the secret.
 func begin(t *testing.T, l *lab.Lab, host, id, uuid string) {
 	t.Helper()
-	l.Run(t, host, "sh", "-c", fmt.Sprintf("echo \"<secret ephemeral='yes' private='no'><uuid>%s</uuid><description>"+
-		"virtfleet is creating this secret</description><usage type='ceph'><name>%s</name></usage></secret>\" >/run/%[2]s.xml "+
-		"&& virsh secret-define /run/%[2]s.xml && rm /run/%[2]s.xml", uuid, id))
+	l.Run(t, host, "sh", "-c", fmt.Sprintf("echo \"<secret ephemeral='yes' private='no'><uuid>%s</uuid>"+
+		"<description>virtfleet is creating this secret</description><usage type='ceph'><name>%s</name></usage></secret>\" "+
+		">/run/%[2]s.xml && virsh secret-define /run/%[2]s.xml && rm /run/%[2]s.xml", uuid, id))
 }
 
 // TestAccSecret: one UUID on every host, a value that is written and never read, repair where it is missing.

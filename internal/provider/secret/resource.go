@@ -336,7 +336,8 @@ func (r *secretResource) copiesElsewhere(
 	}
 	others := r.Data.Fleet.Connections().Present().Without(known.Names()...)
 	answers := hostset.Ask(ctx, others, func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
-		return h.SecretByUsage(ctx, m.Usage.ValueString(), m.UsageID.ValueString()) // Also one that a move has begun to bring.
+		// It finds also one that a killed move has begun to bring.
+		return h.SecretByUsage(ctx, m.Usage.ValueString(), m.UsageID.ValueString())
 	})
 	var names []string
 	for _, a := range hostset.Found(answers) {
