@@ -12,7 +12,7 @@ import (
 // TestAccFaults_hostsKilled: Terraform and the provider are killed when a network, a filter, a pool, an image and a
 // secret have come to a host that the provider gains, and when they have gone from a host that isn't in their hosts any
 // more. The next apply does what is left to do: the gained host has the same objects as the first one, with their
-// content, and the lost one has nothing.
+// content, and the lost one has nothing. A host that leaves the provider's hosts and comes back has the objects still.
 func TestAccFaults_hostsKilled(t *testing.T) {
 	t.Parallel()
 	o, all := newObjects(t, "kvm1", "kvm2")
@@ -61,6 +61,26 @@ virsh -q secret-list | grep "ceph  *NAME$"`, "NAME", o.name))
 		}
 		return "update"
 	})
+	o.tf.Run(t, "apply")
+	for _, o.h = range o.hosts {
+		o.has(t, "old", "hush")
+		if is := identities(); is != created {
+			t.Errorf("host %s has %s; want %s", o.h.Name, is, created)
+		}
+	}
+
+	// A host that the provider's hosts no longer list keeps its objects, and they are the same ones when it is back.
+	o.hosts = []*lab.Host{first}
+	o.configure(t, all, everywhere)
+	out := o.tf.Run(t, "apply")
+	if !strings.Contains(out, "Warning: Host is not configured any more") ||
+		!strings.Contains(out, fmt.Sprintf("and %d more similar warnings", len(all)-1)) {
+		t.Errorf("not each object has a warning: %s", out)
+	}
+	o.h = first
+	o.has(t, "old", "hush")
+	o.hosts = []*lab.Host{first, second}
+	o.configure(t, all, everywhere)
 	o.tf.Run(t, "apply")
 	for _, o.h = range o.hosts {
 		o.has(t, "old", "hush")
