@@ -15,7 +15,7 @@ import (
 // content, and the lost one has nothing. A host that leaves the provider's hosts and comes back has the objects still.
 func TestAccFaults_hostsKilled(t *testing.T) {
 	t.Parallel()
-	o, all := newObjects(t, "kvm1", "kvm2")
+	o, all := newObjects(t, "10.219.12", "kvm1", "kvm2")
 	all = slices.DeleteFunc(all, func(is object) bool { return is.kind == "volume" || is.kind == "network_dhcp_host" })
 	first, second := o.hosts[0], o.hosts[1]
 	everywhere := func(is object) string { return is.created }

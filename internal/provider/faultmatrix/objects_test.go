@@ -23,7 +23,9 @@ type objects struct {
 	hosts     []*lab.Host
 	h         *lab.Host
 	name, dir string
-	tf        *acctest.CLI
+	// subnet is the beginning of the addresses of a network that other objects depend on.
+	subnet string
+	tf     *acctest.CLI
 }
 
 // object is an object of a kind in each of its states.
@@ -38,10 +40,10 @@ type object struct {
 	afterUpdate, afterDestroy string
 }
 
-func newObjects(t *testing.T, hosts ...string) (*objects, []object) {
+func newObjects(t *testing.T, subnet string, hosts ...string) (*objects, []object) {
 	t.Helper()
 	l := lab.Open(t)
-	o := &objects{l: l, h: l.Host(hosts[0]), name: lab.Name(t), tf: acctest.NewCLI(t)}
+	o := &objects{l: l, h: l.Host(hosts[0]), name: lab.Name(t), subnet: subnet, tf: acctest.NewCLI(t)}
 	o.dir = "/var/lib/libvirt/" + o.name
 	for _, host := range hosts {
 		o.hosts = append(o.hosts, l.Host(host))
@@ -53,12 +55,12 @@ func newObjects(t *testing.T, hosts ...string) (*objects, []object) {
 // prepare gives a host objects that the others depend on, and that stay.
 func (o *objects) prepare(t *testing.T, h *lab.Host) {
 	t.Helper()
-	o.l.Run(t, h.Name, "sh", "-ec", strings.NewReplacer("DIR", o.dir, "NAME", o.name).Replace(`
+	o.l.Run(t, h.Name, "sh", "-ec", strings.NewReplacer("DIR", o.dir, "NAME", o.name, "SUBNET", o.subnet).Replace(`
 mkdir -p DIR-0
 dd if=/dev/urandom of=DIR-0/seed bs=1M count=4
 virsh pool-create-as NAME-0 dir --target DIR-0
 cat >/run/NAME.xml <<EOF
-<network><name>NAME-0</name><ip address='10.219.11.1' prefix='24'/></network>
+<network><name>NAME-0</name><ip address='SUBNET.1' prefix='24'/></network>
 EOF
 virsh net-define /run/NAME.xml
 rm /run/NAME.xml
@@ -82,8 +84,9 @@ func (o *objects) kinds(t *testing.T) []object {
 	network := "/etc/libvirt/qemu/networks/" + o.name + ".xml"
 	filter, pool := "/etc/libvirt/nwfilter/"+o.name+".xml", "/etc/libvirt/storage/"+o.name+".xml"
 	const shared = "type = \"dir\"\n  shared = true\n  " // The provider records that in a secret.
+	quoted := func(ip string) string { return fmt.Sprintf("%q", o.subnet+ip) }
 	reserved := func(ip string) func() bool {
-		return o.file("/etc/libvirt/qemu/networks/"+o.name+"-0.xml", "ip='"+ip+"'")
+		return o.file("/etc/libvirt/qemu/networks/"+o.name+"-0.xml", "ip='"+o.subnet+ip+"'")
 	}
 	not := func(is func() bool) func() bool { return func() bool { return !is() } }
 	rule := `rules = [{ action = "%s", direction = "in", protocol = "tcp" }]`
@@ -117,8 +120,8 @@ func (o *objects) kinds(t *testing.T) []object {
 			afterUpdate: "update", afterDestroy: "create",
 		},
 		{
-			kind: "network_dhcp_host", created: reservation + `"10.219.11.7"`, updated: reservation + `"10.219.11.8"`,
-			made: reserved("10.219.11.7"), changed: reserved("10.219.11.8"), removed: not(reserved("10.219.11.8")),
+			kind: "network_dhcp_host", created: reservation + quoted(".7"), updated: reservation + quoted(".8"),
+			made: reserved(".7"), changed: reserved(".8"), removed: not(reserved(".8")),
 			afterUpdate: "no-op", afterDestroy: "create",
 		},
 		{
@@ -265,8 +268,8 @@ func (o *objects) complete(t *testing.T, content, value string) {
 	o.has(t, content, value)
 }
 
-// has expects that nothing is left to do, that the network and the pool are active, that the only copy of the image has
-// the content, and that the secret has that value.
+// has expects that nothing is left to do, that the network and the pool are active and start with the host, that the
+// only copy of the image has the content, and that the secret has that value.
 func (o *objects) has(t *testing.T, content, value string) {
 	t.Helper()
 	if files := o.copies(); len(files) != 1 {
@@ -275,8 +278,11 @@ func (o *objects) has(t *testing.T, content, value string) {
 		t.Errorf("the copy of the image has another content: %v", err)
 	}
 	for command, active := range map[string]string{"net-info": "Active: yes", "pool-info": "State: running"} {
-		if out := o.l.Virsh(t, o.h.Name, command, o.name); !strings.Contains(strings.Join(strings.Fields(out), " "), active) {
-			t.Errorf("%s: %s", command, out)
+		out := o.l.Virsh(t, o.h.Name, command, o.name)
+		for _, want := range []string{active, "Autostart: yes"} {
+			if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+				t.Errorf("%s of host %s lacks %q: %s", command, o.h.Name, want, out)
+			}
 		}
 	}
 	o.l.Virsh(t, o.h.Name, "nwfilter-dumpxml", o.name)
@@ -295,7 +301,7 @@ func (o *objects) has(t *testing.T, content, value string) {
 // destroyed. The copy in the volume, of which a part may be missing, is made again, and the image is complete.
 func TestAccFaults_objectsKilled(t *testing.T) {
 	t.Parallel()
-	o, all := newObjects(t, "kvm1")
+	o, all := newObjects(t, "10.219.11", "kvm1")
 	created, updated := func(is object) string { return is.created }, func(is object) string { return is.updated }
 
 	o.killed(t, all, "apply", created, func(is object) func() bool { return is.made })
