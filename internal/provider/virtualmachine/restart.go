@@ -30,6 +30,9 @@ type needs struct {
 	// unmade are live changes that the state already has: an earlier update wrote them to the definition, and failed
 	// before it changed the running VM.
 	unmade []domain.Change
+	// undefined are devices that the running VM has as declared, and its definition lacks: an update was to remove them, and
+	// the guest hasn't released them, or a user has attached them with --live alone.
+	undefined []domain.Change
 	// rebuilt are the changes that need a new VM.
 	rebuilt []domain.Change
 }
@@ -54,7 +57,9 @@ func (p planning) restartNeeds(have, want domain.Spec) needs {
 	if p.transient || !p.config.UpdatePolicy.IsUnknown() && !p.config.leavesHeld() {
 		running.Held = nil // The apply asks the guest again.
 	}
-	for _, c := range p.definitionChanges(running, want) {
+	unlike := p.definitionChanges(running, want)
+	n.undefined = p.undefinedDevices(want, slices.Concat(changes, unlike))
+	for _, c := range unlike {
 		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) })
 		switch {
 		case c.Replace:
@@ -71,6 +76,18 @@ func (p planning) restartNeeds(have, want domain.Spec) needs {
 	n.drifted = p.driftedChanges(want, n.fresh)
 	n.restart, n.fresh = append(n.restart, p.passwordChanges()...), append(n.fresh, p.passwordChanges()...)
 	return n
+}
+
+// undefinedDevices returns needs.undefined. The others are changes of devices that the state or the running VM lacks.
+func (p planning) undefinedDevices(want domain.Spec, others []domain.Change) []domain.Change {
+	if p.agreed == nil || p.transient {
+		return nil
+	}
+	missing := slices.DeleteFunc(p.definitionChanges(*p.agreed, want), func(c domain.Change) bool {
+		block, key, ok := strings.Cut(c.Path, ".")
+		return !ok || strings.Contains(key, ".") || !slices.Contains(keyed, block) || !c.Live
+	})
+	return without(missing, others)
 }
 
 // definitionChanges returns the changes from have to want. Changes of a disk's source have the declared attribute's
@@ -156,7 +173,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		p.planUnknown(o)
 		return false
 	case len(need.restart) == 0:
-		if len(need.unmade) > 0 || p.state.RestartRequired.ValueBool() && !equal(m, p.state) {
+		if len(need.unmade)+len(need.undefined) > 0 || p.state.RestartRequired.ValueBool() && !equal(m, p.state) {
 			// Undeclared changes may also be waiting for a restart.
 			m.RestartRequired = types.BoolUnknown()
 		}
@@ -173,7 +190,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		// What was staged before, and what someone changed on the host, waits whatever the policy is now.
 		o.policy = fleet.PolicyStage
 		m.RestartRequired = types.BoolValue(true)
-		if len(need.unmade) > 0 {
+		if len(need.unmade)+len(need.undefined) > 0 {
 			m.RestartRequired = types.BoolUnknown()
 		}
 		o.diags.Append(p.unfinishedChangesWarning(need.unmade)...)
