@@ -4,6 +4,7 @@ package faults
 const (
 	staysAtSource = "error `Unable to move virtual machine`, `is on host \"...\" (Running)`; the guest continues " +
 		"on the source"
+	handover  = ". At the handover: as with libvirtd frozen"
 	sameMove  = "the same move"
 	moves     = "moves the VM"
 	movesCold = moves + "; starts a guest that a drain shut down"
@@ -53,9 +54,13 @@ func (t Test) at(sub string) Test {
 }
 
 var preCopy = []Cell{
-	{SSHAtSource, staysAtSource, sameMove, moves, []Test{moveBreaks.at("the source's SSH server is gone")}, ""},
-	{SSHAtTarget, staysAtSource, sameMove, moves, []Test{moveBreaks.at("the target's SSH server is gone")}, ""},
-	{LibvirtdKilled, staysAtSource, sameMove, moves, []Test{
+	{SSHAtSource, staysAtSource + handover, sameMove, moves, []Test{
+		moveBreaks.at("the source's SSH server is gone"), lostMover,
+	}, ""},
+	{SSHAtTarget, staysAtSource + handover, sameMove, moves, []Test{
+		moveBreaks.at("the target's SSH server is gone"), neverTwice,
+	}, ""},
+	{LibvirtdKilled, staysAtSource + handover, sameMove, moves, []Test{
 		whatBreaks.at("the source's libvirtd is killed"), whatBreaks.at("the target's libvirtd is killed"), moveBreaks,
 	}, ""},
 	{
@@ -93,7 +98,7 @@ var preCopy = []Cell{
 		"",
 	},
 	{
-		LinkCut, staysAtSource + ". If the target's link is cut at the handover: as with libvirtd frozen", sameMove, moves,
+		LinkCut, staysAtSource + handover, sameMove, moves,
 		[]Test{whatBreaks.at("the link is cut"), moveBreaks},
 		"",
 	},
