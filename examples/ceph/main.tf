@@ -1,6 +1,6 @@
-# A VM whose disks are images in a Ceph cluster. All hosts reach it, so the VM moves live without a copy of its disks. The Ceph pool
-# vms, the image vms/orders and the user client.libvirt exist before the apply. On Debian, each host needs the packages
-# qemu-block-extra and libvirt-daemon-driver-storage-rbd. Run it as
+# A VM whose disks are in a Ceph cluster: one from a cloud image, an empty and an existing one. All hosts reach it, so the VM moves
+# live without a copy of its disks. The Ceph pool vms, the image vms/orders and the user client.libvirt exist before the apply. On
+# Debian, each host needs the packages qemu-block-extra and libvirt-daemon-driver-storage-rbd. Run it as
 #
 #   terraform apply -var "ceph_key=$(ceph auth get-key client.libvirt)"
 
@@ -28,6 +28,15 @@ variable "ceph_key" {
   ephemeral   = true
 }
 
+variable "image" {
+  description = "URL of a cloud image, and the URL of the file with its checksum."
+  type        = object({ url = string, checksum = string })
+  default = {
+    url      = "https://cloud.debian.org/images/cloud/bookworm/20241125-1942/debian-12-genericcloud-amd64-20241125-1942.qcow2"
+    checksum = "https://cloud.debian.org/images/cloud/bookworm/20241125-1942/SHA512SUMS"
+  }
+}
+
 # The key, on every host. A new value_wo_version writes it again. private = false: if a host lacks the key, the move of a VM there
 # copies it from another host. libvirt reveals the value of a private secret to no client, so such a move would fail the plan.
 resource "virtfleet_secret" "ceph" {
@@ -49,20 +58,46 @@ resource "virtfleet_storage_pool" "ceph" {
   }
 }
 
-# A new image, vms/orders-data. It outlives the VM.
+# libvirt can't upload to Ceph, so the cloud image is in a directory of one host.
+resource "virtfleet_storage_pool" "images" {
+  name   = "images"
+  type   = "dir"
+  hosts  = ["kvm1"]
+  target = { path = "/srv/images" }
+}
+
+resource "virtfleet_image" "debian" {
+  name   = "debian-12"
+  pool   = virtfleet_storage_pool.images.name
+  source = var.image
+}
+
+# vms/orders-root in Ceph: QEMU on kvm1, which has the cloud image, copies it there.
+resource "virtfleet_volume" "root" {
+  name  = "orders-root"
+  pool  = virtfleet_storage_pool.ceph.name
+  host  = "kvm1"
+  image = virtfleet_image.debian.id
+  clone = "full"
+  size  = "20Gi"
+}
+
+# vms/orders-data, which is empty. Like the root disk, it outlives the VM.
 resource "virtfleet_volume" "data" {
   name = "orders-data"
   pool = virtfleet_storage_pool.ceph.name
   size = "50Gi"
 }
 
-# The image vms/orders exists, made with rbd import or rbd create --size 20G vms/orders.
+# vms/orders exists, made with rbd import or rbd create --size 20G vms/orders. To log in, add cloud_init, as in ../first-vm, before
+# you apply.
 resource "virtfleet_virtual_machine" "orders" {
   name   = "orders"
   memory = { size = "4Gi" }
 
   disks = {
-    root = { volume = "${virtfleet_storage_pool.ceph.id}/orders", cache = "none" }
+    root = { volume = virtfleet_volume.root.id, cache = "none", boot_order = 1 }
     data = { volume = virtfleet_volume.data.id, cache = "none" }
+    old  = { volume = "${virtfleet_storage_pool.ceph.id}/orders", cache = "none" }
   }
 }

@@ -24,7 +24,6 @@ var (
 	restoreContinues = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_restoreContinues"}
 	twoStates        = Test{Package: "provider/hostmaintenance", Name: "TestAccHostMaintenance_twoStates"}
 	drainTwice       = Test{Package: "fleet/drain", Name: "TestLab_secondDrainIsRefusedSoon"}
-	targetDies       = Test{Package: "fleet/drain", Name: "TestLab_drainTargetDies"}
 	startRefused     = Test{Package: "fleet", Name: "TestLab_startAsksForRoom"}
 	disksDrained     = Test{Package: "fleet", Name: "TestLab_ownDisksAreDrained"}
 )
@@ -33,7 +32,7 @@ var drain = []Cell{
 	{
 		SSHAtSource, drainWaits, drainAgain, drainsRest, []Test{drainCut}, "",
 	},
-	{SSHAtTarget, drainWaits, drainAgain, drainsRest, []Test{targetDies}, ""},
+	{SSHAtTarget, drainWaits, drainAgain, drainsRest, []Test{draining.at("SSH cut at the target")}, ""},
 	{
 		LibvirtdKilled, drainFails,
 		drainAgain + ". A VM that was being handed over: warning `Virtual machine is being migrated`",

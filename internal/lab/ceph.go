@@ -60,6 +60,31 @@ func (c *Ceph) ConfigFile() string { return c.dir + "/ceph.conf" }
 // ClientFile tells QEMU on the hosts where the cluster is.
 func (c *Ceph) ClientFile() string { return c.dir + "/client.conf" }
 
+// Fill makes the cluster full with what it has: clients that write wait. It returns what gives it room again.
+func (c *Ceph) Fill(t testing.TB) (room func()) {
+	t.Helper()
+	run := func(args string) string {
+		ctx, cancel := stepContext(t)
+		defer cancel()
+		out, err := c.lab.store.run(ctx, "env", append([]string{"CEPH_CONF=" + c.ConfigFile(), "ceph"},
+			strings.Fields(args)...)...)
+		if err != nil {
+			t.Fatal(fmt.Errorf("telling Ceph when it is full: %w", err))
+		}
+		return out
+	}
+	become := func(full bool, ratios ...string) {
+		for _, ratio := range ratios {
+			run("osd set-" + ratio)
+		}
+		Await(t, "Ceph to notice whether it is full", func() bool {
+			return strings.Contains(run("osd dump"), " exists,full,") == full
+		})
+	}
+	become(true, "nearfull-ratio 0.0001", "backfillfull-ratio 0.0002", "full-ratio 0.0003")
+	return func() { become(false, "full-ratio 0.95", "backfillfull-ratio 0.9", "nearfull-ratio 0.85") }
+}
+
 // RBD runs rbd as the cluster's administrator, and returns what it printed.
 func (c *Ceph) RBD(t testing.TB, args ...string) string {
 	t.Helper()

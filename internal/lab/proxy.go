@@ -32,6 +32,7 @@ type Proxy struct {
 	closed   bool
 	enough   func() bool // See Gate.
 	shut     bool
+	cutAt    func() bool // See CutAt.
 	// asked and answered are how many round trips deep the deepest thing is that has reached the host, and the client.
 	asked, answered int
 }
@@ -107,6 +108,21 @@ func (p *Proxy) Cut() {
 	}
 }
 
+// CutAt ends all connections, once, as soon as something is so on the host. It looks before it lets anything through,
+// so the answer to the call that made it so is lost. New connections pass.
+func (p *Proxy) CutAt(when func() bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cutAt = when
+}
+
+// HasCut says that CutAt has ended the connections.
+func (p *Proxy) HasCut() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cutAt == nil
+}
+
 // Restore undoes Cut.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
@@ -137,6 +153,12 @@ func (p *Proxy) serve() {
 func (p *Proxy) isShut() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.cutAt != nil && p.cutAt() {
+		p.cutAt = nil
+		for conn := range p.conns {
+			_ = conn.Close()
+		}
+	}
 	p.shut = p.shut || p.enough != nil && p.enough()
 	return p.shut
 }

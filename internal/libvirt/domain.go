@@ -72,7 +72,13 @@ func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
 
 // Domain reads one domain. It returns ErrNotFound if the host answered and has no domain with this UUID.
 func (h *Host) Domain(ctx context.Context, uuid string) (*Domain, error) {
-	return onDomain(ctx, h, readCall("reading domain "+uuid), uuid, (*conn).readDomain)
+	return onDomain(ctx, h, readCall("reading domain "+uuid), uuid, func(c *conn, d *golibvirt.Domain) (*Domain, error) {
+		read, err := c.readDomain(d)
+		if err == nil && isCopier(read.Name, read.UUID) {
+			return nil, errCopier
+		}
+		return read, err
+	})
 }
 
 // DomainByName reads the domain with this name. It returns ErrNotFound if the host answered and has no such domain.
@@ -84,6 +90,9 @@ func (h *Host) DomainByName(ctx context.Context, name string) (*Domain, error) {
 			return nil, err
 		}
 		uuid, err := d.GetUUIDString()
+		if err == nil && isCopier(name, uuid) {
+			err = errCopier
+		}
 		if err != nil {
 			return nil, errors.Join(err, d.Free())
 		}
@@ -225,6 +234,10 @@ func (c *conn) handlesOfAll() ([]*listedDomain, error) {
 		name, nameErr := d.GetName()
 		if err := errors.Join(uuidErr, nameErr); err != nil {
 			failures = errors.Join(failures, err, d.Free())
+			continue
+		}
+		if isCopier(name, uuid) {
+			failures = errors.Join(failures, d.Free())
 			continue
 		}
 		seen = append(seen, &listedDomain{handle: c.keepHandle(uuid, d), domain: Domain{UUID: uuid, Name: name}})

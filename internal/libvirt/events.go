@@ -191,6 +191,9 @@ func (e *events) connectionLost(c *conn) {
 // deliver passes an event to its subscribers. It runs in libvirt's event loop and never blocks: a subscriber whose
 // buffer is full gets EventLost as its last event and nothing more until it has caught up.
 func (e *events) deliver(event Event) {
+	if isCopier(event.Name, event.UUID) {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for s := range e.subscriptions {

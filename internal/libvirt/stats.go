@@ -96,7 +96,7 @@ func (c *conn) readStats(groups StatsGroups, uuids []string) ([]DomainStats, err
 	ask := states.all()[:0:0]
 	for _, record := range states.all() {
 		stats := translateRecord(record)
-		if len(wanted) > 0 && !wanted[stats.UUID] {
+		if len(wanted) > 0 && !wanted[stats.UUID] || isCopier(stats.Name, stats.UUID) {
 			continue
 		}
 		stats.readState()

@@ -68,7 +68,11 @@ func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {
 
 // readListed reads a volume of a list, nil if it has vanished.
 func (c *conn) readListed(ctx context.Context, volume *golibvirt.StorageVol) (*Volume, error) {
-	document, err := retryStale(ctx, func() (string, error) {
+	again := isStale
+	if key, err := volume.GetKey(); err == nil && !strings.HasPrefix(key, "/") {
+		again = isUnbuilt
+	}
+	document, err := retryRead(ctx, again, func() (string, error) {
 		c.countCall("virStorageVolGetXMLDesc")
 		return volume.GetXMLDesc(0)
 	})
@@ -87,11 +91,14 @@ const (
 	stalePause = 500 * time.Millisecond
 )
 
-// retryStale calls read again while the host still knows a file of a network file system as it was: another host has
-// removed or replaced the file, and reading it fails. A second or so later, the host knows what is there.
-func retryStale(ctx context.Context, read func() (string, error)) (document string, err error) {
+// retryRead calls read again while again says that its error may pass. A host may still know a file of a network file
+// system as it was: another host has removed or replaced the file, and reading it fails. A second or so later, the host
+// knows what is there.
+func retryRead(
+	ctx context.Context, again func(error) bool, read func() (string, error),
+) (document string, err error) {
 	document, err = read()
-	for tries := 1; isStale(err) && tries < staleTries; tries++ {
+	for tries := 1; again(err) && tries < staleTries; tries++ {
 		select {
 		case <-ctx.Done():
 			return "", err
@@ -107,6 +114,10 @@ func isStale(err error) bool {
 	var lv golibvirt.Error
 	return errors.As(err, &lv) && lv.Code == golibvirt.ERR_SYSTEM_ERROR && strings.Contains(lv.Message, staleFile)
 }
+
+// isUnbuilt reports whether an error may say that a listed volume of network storage isn't there: libvirt lists an RBD
+// image before it creates it, and until it has removed it.
+func isUnbuilt(err error) bool { return codeOf(err) == golibvirt.ERR_SYSTEM_ERROR }
 
 // CreateVolume creates a volume (virStorageVolCreateXML, virStorageVolCreateXMLFrom). It leaves an existing volume
 // alone, and returns ErrExists, or ErrOperationInvalid if the pool doesn't know the volume yet.

@@ -118,7 +118,7 @@ func TestRetryStale(t *testing.T) {
 					ctx = c.ctx
 				}
 				reads := 0
-				document, err := retryStale(ctx, func() (string, error) {
+				document, err := retryRead(ctx, isStale, func() (string, error) {
 					reads++
 					if reads <= c.stale {
 						return "", stale

@@ -23,6 +23,13 @@ type UserSecret struct {
 	Private, Ephemeral bool
 }
 
+// beingCreated describes a secret on its host, which doesn't store it, until PutUserSecret has set its value. So a
+// killed run leaves no secret that lacks its value and looks like a complete one: libvirt may reveal no values.
+const beingCreated = "virtfleet is creating this secret"
+
+// isUnfinished reports whether the creation of the secret was interrupted, or isn't over.
+func (s UserSecret) isUnfinished() bool { return s.Ephemeral && s.Description == beingCreated }
+
 // usageElement returns the element that has a usage's id in libvirt's XML.
 func usageElement(usage string) string {
 	switch usage {
@@ -37,20 +44,22 @@ func usageElement(usage string) string {
 
 // definitionXML returns libvirt's XML of the secret.
 func (s UserSecret) definitionXML() string {
-	private := "no"
-	if s.Private {
-		private = "yes"
-	}
-	return fmt.Sprintf("<secret ephemeral='no' private='%s'><uuid>%s</uuid><description>%s</description>"+
-		"<usage type='%s'><%[5]s>%[6]s</%[5]s></usage></secret>", private, escapeXML(s.UUID), escapeXML(s.Description),
-		escapeXML(s.Usage), usageElement(s.Usage), escapeXML(s.UsageID))
+	yes := map[bool]string{true: "yes", false: "no"}
+	return fmt.Sprintf("<secret ephemeral='%s' private='%s'><uuid>%s</uuid><description>%s</description>"+
+		"<usage type='%s'><%[6]s>%[7]s</%[6]s></usage></secret>", yes[s.Ephemeral], yes[s.Private], escapeXML(s.UUID),
+		escapeXML(s.Description), escapeXML(s.Usage), usageElement(s.Usage), escapeXML(s.UsageID))
 }
 
-// UserSecret reads the secret with that UUID (virSecretGetXMLDesc).
+// UserSecret reads the secret with that UUID (virSecretGetXMLDesc). One whose creation was interrupted is
+// ErrNotFound.
 func (h *Host) UserSecret(ctx context.Context, uuid string) (*UserSecret, error) {
 	return call(ctx, h, readCall("reading secret "+uuid), func(c *conn) (*UserSecret, error) {
 		c.countCall("virSecretLookupByUUIDString")
-		return c.userSecret(c.c.LookupSecretByUUIDString(uuid))
+		s, err := c.userSecret(c.c.LookupSecretByUUIDString(uuid))
+		if err == nil && s.isUnfinished() {
+			return nil, fmt.Errorf("%w: the creation of the secret was interrupted", ErrNotFound)
+		}
+		return s, err
 	})
 }
 
@@ -63,7 +72,8 @@ func (h *Host) UserSecretValue(ctx context.Context, uuid string) ([]byte, error)
 		})
 }
 
-// SecretByUsage reads the secret with that usage and usage id, without its value.
+// SecretByUsage reads the secret with that usage and usage id, without its value. Its creation may have been
+// interrupted.
 func (h *Host) SecretByUsage(ctx context.Context, usage, usageID string) (*UserSecret, error) {
 	types := map[string]golibvirt.SecretUsageType{
 		"ceph": golibvirt.SECRET_USAGE_TYPE_CEPH, "iscsi": golibvirt.SECRET_USAGE_TYPE_ISCSI,
@@ -110,8 +120,9 @@ func (c *conn) userSecret(secret *golibvirt.Secret, err error) (*UserSecret, err
 
 // PutUserSecret defines the secret, or changes the secret with its UUID, and sets its value unless that is nil
 // (virSecretDefineXML, virSecretSetValue). A new secret whose value can't be set is removed. PutUserSecret returns
-// ErrExists if another secret has the usage id.
+// ErrExists if another secret has the usage id. The host stores the secret, also if it was ephemeral.
 func (h *Host) PutUserSecret(ctx context.Context, s UserSecret, value []byte) error {
+	s.Ephemeral = false
 	other, err := h.SecretByUsage(ctx, s.Usage, s.UsageID)
 	if err == nil && other.UUID != s.UUID {
 		return h.wrap(defineCall("defining secret "+s.UUID), fmt.Errorf("%w: secret %s is the one for %s %q", ErrExists,
@@ -119,26 +130,55 @@ func (h *Host) PutUserSecret(ctx context.Context, s UserSecret, value []byte) er
 	} else if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	isNew := err != nil
+	isNew := err != nil || other.isUnfinished()
 	own := append([]byte(nil), value...)
-	_, err = call(ctx, h, defineCall("defining secret "+s.UUID), func(c *conn) (_ struct{}, err error) {
-		c.countCall("virSecretDefineXML")
-		secret, err := c.c.SecretDefineXML(s.definitionXML(), 0)
+	_, err = call(ctx, h, defineCall("defining secret "+s.UUID), func(c *conn) (struct{}, error) {
+		switch {
+		case value == nil:
+			return struct{}{}, c.defineUserSecret(s, nil)
+		case isNew:
+			return struct{}{}, c.createUserSecret(s, own)
+		default:
+			return struct{}{}, c.defineUserSecret(s, func(secret *golibvirt.Secret) error { return c.setValue(secret, own) })
+		}
+	})
+	return err
+}
+
+// createUserSecret creates a secret with its value, of which the host stores nothing before it has both.
+func (c *conn) createUserSecret(s UserSecret, value []byte) error {
+	first := s
+	first.Ephemeral, first.Description = true, beingCreated
+	return c.defineUserSecret(first, func(secret *golibvirt.Secret) error {
+		err := c.setValue(secret, value)
+		if err == nil {
+			err = c.defineUserSecret(s, nil)
+		}
 		if err != nil {
-			return struct{}{}, err
-		}
-		defer func() { err = errors.Join(err, secret.Free()) }()
-		if value == nil {
-			return struct{}{}, nil
-		}
-		c.countCall("virSecretSetValue")
-		if err = secret.SetValue(own, 0); err != nil && isNew {
 			c.countCall("virSecretUndefine")
 			err = errors.Join(err, secret.Undefine())
 		}
-		return struct{}{}, err
+		return err
 	})
-	return err
+}
+
+// defineUserSecret defines the secret, and then does something with it unless that is nil.
+func (c *conn) defineUserSecret(s UserSecret, then func(*golibvirt.Secret) error) (err error) {
+	c.countCall("virSecretDefineXML")
+	secret, err := c.c.SecretDefineXML(s.definitionXML(), 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, secret.Free()) }()
+	if then == nil {
+		return nil
+	}
+	return then(secret)
+}
+
+func (c *conn) setValue(secret *golibvirt.Secret, value []byte) error {
+	c.countCall("virSecretSetValue")
+	return secret.SetValue(value, 0)
 }
 
 // RemoveUserSecret removes the secret with that UUID and its value (virSecretUndefine). It is no error if the secret

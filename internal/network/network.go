@@ -190,7 +190,7 @@ func (s *State) restart(ctx context.Context, h *libvirt.Host, name string, want 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
 	defer cancel()
-	if err := h.StopNetwork(ctx, name); err != nil {
+	if err := settled(ctx, h, name, false, h.StopNetwork(ctx, name)); err != nil {
 		return err
 	}
 	ctx = libvirt.Guarded(ctx, nil)
@@ -217,9 +217,21 @@ func finish(ctx context.Context, h *libvirt.Host, name string, have State, want 
 	}
 	switch {
 	case want.Active && !have.Active:
-		return h.StartNetwork(ctx, name)
+		return settled(ctx, h, name, true, h.StartNetwork(ctx, name))
 	case !want.Active && have.Active:
-		return h.StopNetwork(ctx, name)
+		return settled(ctx, h, name, false, h.StopNetwork(ctx, name))
+	}
+	return nil
+}
+
+// settled returns the error of a start or a stop, and nil if only its answer was lost with the host's connection. It
+// asks the host once more: a network that was stopped for a restart would otherwise stay down until the next update.
+func settled(ctx context.Context, h *libvirt.Host, name string, active bool, err error) error {
+	if !errors.Is(err, libvirt.ErrUnreachable) {
+		return err
+	}
+	if is, silent := h.Network(ctx, name); silent != nil || is.Active != active {
+		return err
 	}
 	return nil
 }

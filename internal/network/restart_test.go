@@ -89,4 +89,23 @@ func TestUpdate_lockIsLost(t *testing.T) {
 	if err := Delete(t.Context(), held, h, name); err != nil {
 		t.Error(err)
 	}
+
+	// A new network is defined, and started. If the lock is lost in between, the network stays inactive, and the next
+	// update starts it.
+	changes := 0
+	if err := put("virbr99", locked(func(lose func()) error {
+		if changes++; changes > 1 {
+			lose()
+			return lost
+		}
+		return nil
+	})); !errors.Is(err, lost) || active() {
+		t.Errorf("lost before the start: %v", err)
+	}
+	if err := put("virbr99", held); err != nil || !active() {
+		t.Errorf("the next update: %v", err)
+	}
+	if err := Delete(t.Context(), held, h, name); err != nil {
+		t.Error(err)
+	}
 }

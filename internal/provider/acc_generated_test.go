@@ -50,13 +50,21 @@ resource "virtfleet_network" "network" {
   hosts   = ["kvm1"]
   forward = { mode = "isolated" }
   domain  = { name = "example.test" }
-  ips     = [{ address = "10.219.7.1/24", dhcp = { ranges = [{ start = "10.219.7.50", end = "10.219.7.60" }] } }]
+  ips = [
+    { address = "10.219.7.1/24", dhcp = { ranges = [{ start = "10.219.7.50", end = "10.219.7.60" }] } },
+    { address = "fd00:219:7::1/64", dhcp = { ranges = [{ start = "fd00:219:7::50", end = "fd00:219:7::60" }] } },
+  ]
 }
 resource "virtfleet_network_dhcp_host" "reservation" {
   network = virtfleet_network.network.name
   mac     = "52:54:00:12:34:56"
   ip      = "10.219.7.20"
   name    = "web"
+}
+resource "virtfleet_network_dhcp_host" "six" {
+  network = virtfleet_network.network.name
+  duid    = "00:03:00:01:52:54:00:12:34:56"
+  ip      = "fd00:219:7::20"
 }
 resource "virtfleet_network_filter" "filter" {
   name  = "NAME"
@@ -88,6 +96,7 @@ resource "virtfleet_eviction_policy" "eviction" {
 		"virtfleet_image.image":                   fmt.Sprint(image["id"]),
 		"virtfleet_network.network":               name,
 		"virtfleet_network_dhcp_host.reservation": name + "/52:54:00:12:34:56",
+		"virtfleet_network_dhcp_host.six":         name + "/00:03:00:01:52:54:00:12:34:56",
 		"virtfleet_network_filter.filter":         name,
 		"virtfleet_secret.secret":                 "ceph/" + name,
 		"virtfleet_migration_policy.migration":    name,

@@ -86,15 +86,25 @@ func recorded(ctx context.Context, h *libvirt.Host, ref Ref) (*begun, error) {
 	return b, nil
 }
 
-// Interrupted reports whether a volume can be what an interrupted run has left of it on the host: then the volume may
-// lack a part of its content. CreateVolume removes it if the record is recent.
-func (s *Storage) Interrupted(ctx context.Context, host string, v libvirt.Volume) (bool, error) {
-	h, err := s.host(host)
+// Interrupted returns the host through which a run was creating a volume of a host when it was interrupted, "" if the
+// volume isn't known to be what that run has left: it may lack a part of its content. CreateVolume removes it, through
+// that host, if the record is recent. Of a pool that hosts share, each of them may have the record.
+func (s *Storage) Interrupted(ctx context.Context, host string, v libvirt.Volume) (through string, err error) {
+	hosts, err := s.UserHosts(ctx, host, v.Pool)
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	before, err := recorded(ctx, h, Ref{Pool: v.Pool, Name: v.Name})
-	return before != nil && before.matches(v), err
+	for _, a := range hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*begun, error) {
+		return recorded(ctx, h, Ref{Pool: v.Pool, Name: v.Name})
+	}) {
+		switch {
+		case a.Value != nil && a.Value.matches(v):
+			return a.Host, nil
+		case a.Host == host || !errors.Is(a.Err, libvirt.ErrNoSecretDriver): // There, no run records anything.
+			err = errors.Join(err, a.Err)
+		}
+	}
+	return "", err
 }
 
 // beginVolume records that the volume is being created, and removes what a killed run has left of it: the volume may
@@ -107,6 +117,10 @@ func (s *Storage) beginVolume(ctx context.Context, h *libvirt.Host, d Disk, sour
 	}
 	recent := before != nil && before.isRecent() // The wait doesn't make it older.
 	if before != nil {
+		// QEMU is still copying for the killed run if libvirtd was killed, too.
+		if err := h.EndCopier(ctx, d.Pool, d.Name); err != nil {
+			return err
+		}
 		// libvirt may still be copying for the killed run, for as long as the copy takes.
 		if err := s.awaitIdle(ctx, h, d.Pool); err != nil {
 			if recent {

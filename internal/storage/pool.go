@@ -111,7 +111,7 @@ func (p Pool) CheckVolume(d Disk) error {
 	case d.source() != nil && k.copiesByHand != "":
 		return fmt.Errorf("%w: storage pool %q is of type %s, %w. %s, and run \"virsh pool-refresh %[2]s\" on the host",
 			libvirt.ErrUnsupported, p.Name, p.Type, ErrCopiesNone, k.copiesByHand)
-	case d.Overlay != nil && k.devices:
+	case d.Overlay != nil && (k.devices || k.filled):
 		return fmt.Errorf("%w: storage pool %q is of type %s, whose volumes can't be overlays of an image; set clone to "+
 			"\"full\", which copies it", libvirt.ErrInvalid, p.Name, p.Type)
 	case !k.has(d.Format):

@@ -19,7 +19,7 @@ import (
 type PoolSettings struct {
 	// Build creates what the pool is based on when the pool is defined, and the directory that it is changed to.
 	Build bool
-	// Autostart is nil if it isn't declared.
+	// Autostart is nil if it isn't declared. Then a new pool starts with its host.
 	Autostart *bool
 	// Shared records that all hosts see the same volumes, for types that don't imply that.
 	Shared bool
@@ -78,14 +78,6 @@ func outdated(p Pool, is *libvirt.StoragePool) (bool, error) {
 	return err == nil && !p.isActiveAs(*live), err
 }
 
-// unfinished is the record on a host that a run is creating the pool or its directory, with the pool's UUID. It is the
-// one that the create of the resource writes and removes. ApplyPool removes one that it has written itself. A pool
-// without it had its storage before. If that is missing now, it is lost or not mounted. It isn't created again, because
-// VMs would start with empty disks.
-func unfinished(pool string) hostset.Creation {
-	return hostset.Creation{Kind: "storage_pool", Name: pool}
-}
-
 // ApplyPool makes the pool on hosts as declared: it creates a missing pool, starts an inactive pool, and changes a pool
 // that differs. It stops and starts an active pool whose definition changes: for VMs that run on the pool's volumes see
 // Pool.LosesVolumes.
@@ -106,17 +98,24 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	if !made && settings.UUID != "" && settings.UUID != is.UUID {
 		return fmt.Errorf("%w: the host has another storage pool %q", libvirt.ErrExists, p.Name)
 	}
+	if err := completeSettings(ctx, h, p.Name, is, made, &settings); err != nil {
+		return err
+	}
 	if made {
 		err = definePool(ctx, h, p, settings)
 	} else {
 		err = changePool(ctx, h, p.Mounted(), is, settings.Build)
 	}
+	// This comes before the start: if this run is killed, an active pool may be taken for a complete one.
+	if err == nil && settings.Autostart != nil && (made || is.Autostart != *settings.Autostart) {
+		err = h.SetStoragePoolAutostart(ctx, p.Name, *settings.Autostart)
+	}
 	if err == nil {
-		unbuilt := ""
+		begun := ""
 		if !made && settings.Build {
-			unbuilt = is.UUID
+			begun = is.UUID
 		}
-		err = startPool(ctx, h, p, unbuilt)
+		err = startPool(ctx, h, p, begun)
 	}
 	if err == nil {
 		err = setPermissions(ctx, h, p, made)
@@ -126,11 +125,6 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 			err = errors.Join(err, undoDefinition(ctx, h, p.Name, settings))
 		}
 		return err
-	}
-	if settings.Autostart != nil && (made || is.Autostart != *settings.Autostart) {
-		if err := h.SetStoragePoolAutostart(ctx, p.Name, *settings.Autostart); err != nil {
-			return err
-		}
 	}
 	if err := setMark(ctx, h, sharedMark+p.Name, settings.Shared && !SharedType(p.Type)); err != nil {
 		return err
@@ -143,10 +137,14 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	default:
 		err = refresh(ctx, h, p.Name)
 	}
-	if err != nil || settings.UUID != "" {
+	switch {
+	case err != nil:
 		return err
+	case settings.UUID != "": // The other record is the caller's.
+		return unbuilt(p.Name).End(ctx, h)
+	default:
+		return endRecords(ctx, h, p.Name) // No caller may be left to remove them.
 	}
-	return unfinished(p.Name).End(ctx, h) // No caller may be left to remove it.
 }
 
 // undoDefinition undefines a pool that can't be started, and removes the record that ApplyPool has written for it.
@@ -162,20 +160,20 @@ func undoDefinition(ctx context.Context, h *libvirt.Host, pool string, settings 
 	return unfinished(pool).End(ctx, h)
 }
 
-// startPool starts a pool. unbuilt is the UUID of a pool of which a run may have been killed before it created the
-// pool's storage, otherwise "": if the record of that is there, startPool creates it.
-func startPool(ctx context.Context, h *libvirt.Host, p Pool, unbuilt string) error {
+// startPool starts a pool. uuid is that of a pool of which a run may have been killed before it created the pool's
+// storage, otherwise "": if the record of that is there, startPool creates it.
+func startPool(ctx context.Context, h *libvirt.Host, p Pool, uuid string) error {
 	err := h.StartStoragePool(ctx, p.Name)
 	if err == nil {
 		return nil
 	}
-	if unbuilt != "" {
-		record, recordErr := unfinished(p.Name).Begun(ctx, h)
+	if uuid != "" {
+		lacks, recordErr := lacksStorage(ctx, h, p.Name, uuid)
 		if recordErr != nil {
 			return errors.Join(err, recordErr)
 		}
 		// An empty directory at which libvirt mounts the storage hides nothing.
-		if record == unbuilt || p.kind().buildsDirectory && p.kind().mounts {
+		if lacks || p.kind().buildsDirectory && p.kind().mounts {
 			if buildErr := buildPool(ctx, h, p); buildErr != nil {
 				return errors.Join(err, buildErr)
 			}
@@ -292,7 +290,7 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 	}
 	build = build && p.kind().buildsDirectory && differs(p.Path, actual.Path, samePath)
 	if build {
-		if err := unfinished(p.Name).Begin(ctx, h, is.UUID); err != nil {
+		if err := unbuilt(p.Name).Begin(ctx, h, is.UUID); err != nil {
 			return err
 		}
 	}
@@ -300,7 +298,7 @@ func changePool(ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.Storag
 		if build { // The pool keeps its directory, which must not be created if it is missing later.
 			after, cancel := hostset.CleanupContext(ctx)
 			defer cancel()
-			err = errors.Join(err, unfinished(p.Name).End(after, h))
+			err = errors.Join(err, unbuilt(p.Name).End(after, h))
 		}
 		return err
 	}

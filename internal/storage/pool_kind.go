@@ -29,10 +29,12 @@ type kind struct {
 	images bool
 	// imagesByHand says how a user brings an image into such a pool, because libvirt can't; "" if that isn't known.
 	imagesByHand string
-	// copiesByHand says how a user copies a volume or an image into such a pool, because libvirt can't; "" if it can. Into
-	// Ceph, libvirt makes a clone of the image that has the name of the source in the new volume's pool, whatever pool the
-	// source is in, and leaves a protected snapshot, with which that image can't be removed.
+	// copiesByHand says how a user copies a volume or an image into such a pool, because libvirt can't; "" if it can.
 	copiesByHand string
+	// filled says that QEMU copies volumes and images into such a pool, because libvirt can't. Into Ceph, libvirt makes a
+	// clone of the image that has the name of the source in the new volume's pool, whatever pool the source is in, and
+	// leaves a protected snapshot, with which that image can't be removed.
+	filled bool
 	// existing says that libvirt can't create volumes: only those that exist can be used.
 	existing bool
 	// staying says that libvirt can't remove or grow volumes either.
@@ -108,9 +110,9 @@ var kinds = []kind{
 	},
 	{
 		name: "rbd", requires: []string{"source.name", "source.hosts"}, protocol: "rbd", shared: true,
-		copiesByHand: "Copy it with \"rbd cp\"",
-		imagesByHand: "libvirt can't upload images to Ceph. Convert the image to raw, upload it with \"rbd import\", and " +
-			"name it in volume or network of a disk",
+		filled: true,
+		imagesByHand: "libvirt can't upload images to Ceph. Create the virtfleet_image in a pool of type dir, fs or netfs, " +
+			"and a virtfleet_volume in this pool with image and clone = \"full\"",
 	},
 	{
 		name: "gluster", requires: []string{"source.hosts"}, nameIsSource: true,

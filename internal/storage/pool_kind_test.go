@@ -76,6 +76,7 @@ func TestKinds_combinations(t *testing.T) {
 			"what can be removed is in a directory of its own":         !k.removable || k.ownDirectory,
 			"what occupies all its space is a device":                  !k.thick || k.devices,
 			"images are created":                                       !k.images || !k.existing,
+			"what QEMU fills is created and raw":                       !k.filled || !k.existing && !k.anyFormat,
 			"a type that is called like its pool doesn't require the name": !k.nameIsSource ||
 				!slices.Contains(k.requires, "source.name"),
 		} {
@@ -101,7 +102,7 @@ func TestPool_checkVolume(t *testing.T) {
 		refused []string
 	}{
 		{Disk{}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath"}},
-		{Disk{Clone: ref}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "rbd", "zfs"}},
+		{Disk{Clone: ref}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "zfs"}},
 		{Disk{Overlay: ref}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "rbd", "zfs", "logical", "disk"}},
 		{Disk{Preallocation: "full"}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath"}},
 		{Disk{Preallocation: "off"}, []string{"iscsi", "iscsi-direct", "gluster", "scsi", "mpath", "logical"}},

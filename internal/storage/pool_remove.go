@@ -166,6 +166,6 @@ func (s *Storage) RemovePool(
 		if err := h.Conn.UndefineStoragePool(ctx, name); err != nil && !errors.Is(err, libvirt.ErrNotFound) {
 			return err
 		}
-		return unfinished(name).End(ctx, h.Conn)
+		return endRecords(ctx, h.Conn, name)
 	})
 }

@@ -112,7 +112,10 @@ func RoomOf(
 	ctx context.Context, list Listing, pool *libvirt.StoragePool, factor float64, removed ...string,
 ) (Room, error) {
 	r := Room{Capacity: pool.CapacityBytes, Available: pool.AvailableBytes}
-	limited := factor > 0 && pool.CapacityBytes > 0 // libvirt doesn't know the size of every pool.
+	limited := factor > 0 && pool.CapacityBytes > 0
+	if pool.CapacityBytes == 0 { // libvirt doesn't know the size of every pool, as of Ceph that reports no statistics.
+		r.Available = math.MaxUint64
+	}
 	if !limited && len(removed) == 0 {
 		return r, nil
 	}

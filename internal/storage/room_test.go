@@ -194,3 +194,12 @@ func TestLockRoom(t *testing.T) {
 		t.Errorf("the pool was refreshed %d times; want once", got)
 	}
 }
+
+// TestRoomOf_unknownSize: a pool whose size libvirt doesn't know isn't taken for a full one.
+func TestRoomOf_unknownSize(t *testing.T) {
+	t.Parallel()
+	r, err := RoomOf(t.Context(), nil, &libvirt.StoragePool{Name: "ceph"}, 1.5)
+	if why := r.Lacks(Demand{Now: 1 << 40, Growth: 1 << 40}, Demand{}, gib); err != nil || why != "" {
+		t.Errorf("%q, %v", why, err)
+	}
+}

@@ -65,6 +65,8 @@ type Disk struct {
 	// misread is how many bytes of Clone this process copies, because libvirt takes it for something else than it is; 0:
 	// libvirt copies it.
 	misread uint64
+	// filledFrom is the source if QEMU copies it, because libvirt can't copy into the pool; otherwise nil.
+	filledFrom *libvirt.Volume
 }
 
 // CreateVolume creates a volume on a host whose pool is active, and returns it. It leaves an existing volume alone, and
@@ -115,8 +117,8 @@ func (s *Storage) createFrom(
 	v := libvirt.NewVolume{
 		Pool: d.Pool, Name: d.Name, PreallocateMetadata: d.preallocatesMetadata(), Encrypted: d.Secret != "",
 	}
-	if d.Clone != nil && d.misread == 0 {
-		v.FromPool, v.From = d.Clone.Pool, d.Clone.Name
+	if err = d.chooseCopier(pool, source, &v); err != nil {
+		return nil, err
 	}
 	if v.Document, err = d.document(pool, source); err != nil {
 		return nil, err
@@ -219,10 +221,8 @@ func (s *Storage) createAndFinish(
 // finishVolume writes the content that libvirt doesn't write, and resizes a clone to the requested size: libvirt
 // creates a clone as large as its source.
 func (s *Storage) finishVolume(ctx context.Context, h *libvirt.Host, d Disk) (*libvirt.Volume, error) {
-	if d.misread > 0 {
-		if err := s.copyContent(ctx, h, *d.Clone, d.ref(), d.misread); err != nil {
-			return nil, err
-		}
+	if err := s.copyForLibvirt(ctx, h, d); err != nil {
+		return nil, err
 	}
 	if d.Content != nil {
 		if err := h.UploadVolume(ctx, libvirt.Upload{
@@ -235,7 +235,7 @@ func (s *Storage) finishVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	if err != nil || made.UsedAs(d.usedFormat()).CapacityBytes >= d.Bytes {
 		return made, err
 	}
-	thick := GrowsThick(d.Preallocation, made.Format)
+	thick := GrowsThick(d.Preallocation, made.Format) && d.filledFrom == nil
 	if err := h.GrowVolume(ctx, *made, d.usedFormat(), d.Bytes, thick); err != nil {
 		return nil, err
 	}
@@ -292,10 +292,13 @@ func (d *Disk) need(source *libvirt.Volume) uint64 {
 func (d *Disk) document(pool string, source *libvirt.Volume) (string, error) {
 	root := etree.NewElement("volume")
 	root.CreateElement("name").SetText(d.Name)
-	root.CreateElement("capacity").SetText(strconv.FormatUint(d.Bytes, 10))
-	allocation := uint64(0)
+	capacity, allocation := d.Bytes, uint64(0)
+	if d.filledFrom != nil { // QEMU copies to a disk of the same size. The new one grows then.
+		capacity = d.filledFrom.CapacityBytes
+	}
+	root.CreateElement("capacity").SetText(strconv.FormatUint(capacity, 10))
 	if Thick(d.Preallocation) {
-		allocation = d.Bytes
+		allocation = capacity
 	}
 	root.CreateElement("allocation").SetText(strconv.FormatUint(allocation, 10))
 	target := root.CreateElement("target")

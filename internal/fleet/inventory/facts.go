@@ -26,6 +26,10 @@ func (vm *VM) StateFacts() status.Facts {
 		f.Reason = status.ReasonStranded
 	}
 
+	if vm.RestoredPaused {
+		f.Reason = status.ReasonRestoredPaused
+	}
+
 	f.RestartReason = vm.restartReason()
 
 	if vm.BrokeInPostCopy() {

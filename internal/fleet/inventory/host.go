@@ -87,6 +87,8 @@ type loading struct {
 // other thousand.
 type Entry struct {
 	libvirt.Domain
+	// jobOver says that it is paused for a migration, and that its host runs no job on it that would end the pause.
+	jobOver bool
 
 	once   sync.Once
 	parsed ParsedDomain

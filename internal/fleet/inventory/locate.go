@@ -189,7 +189,8 @@ func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 	vm.twins = twinsOf(vm, *home, defined)
 
 	vm.Stranded = migrating && vm.strandedAmong(answers)
-	vm.Migrating = migrating && !vm.Stranded
+	vm.RestoredPaused = len(active) == 1 && vm.Entry.jobOver && vm.OpenMigration() == nil
+	vm.Migrating = migrating && !vm.Stranded && !vm.RestoredPaused
 	vm.ActiveHosts, vm.HostStates = roles(active, vm.Migrating), statesOf(active)
 
 	return vm, nil

@@ -150,12 +150,10 @@ func (vm *VM) PostCopyRemedy() (string, Next) {
 
 // lostRemedy returns what the user can do about a VM of which a part of the memory is lost.
 func (vm *VM) lostRemedy(f status.Facts) string {
-	asked := vm.Peers == nil || slices.Contains(slices.Collect(maps.Values(vm.Peers)), f.PostCopyPeer)
-
 	switch {
 	case f.PostCopyPeer == "":
 		return vm.destroyRemedy("another tool began its migration", "")
-	case !asked:
+	case !vm.hasPeer(f.PostCopyPeer):
 		return vm.destroyRemedy(fmt.Sprintf("host %q is fenced or not in hosts", f.PostCopyPeer),
 			fmt.Sprintf("Make sure that host %q is off. ", f.PostCopyPeer))
 	}
@@ -169,14 +167,24 @@ func (vm *VM) lostRemedy(f status.Facts) string {
 	return remedy + fmt.Sprintf("Or end it by hand, with virsh destroy on host %q.", vm.Host)
 }
 
+// hasPeer reports whether the host is in the configuration, and isn't fenced.
+func (vm *VM) hasPeer(host string) bool {
+	return vm.Peers == nil || slices.Contains(slices.Collect(maps.Values(vm.Peers)), host)
+}
+
 // firstAskLog returns what comes before the guest on the target is given up, if libvirt at the source doesn't know any
-// more how its process ended: it may have sent all of the memory before.
+// more how its process ended: it may have sent all of the memory before. Of a transient VM, libvirt knows nothing once
+// its process has ended.
 func (vm *VM) firstAskLog() string {
 	peer, isSource := vm.postCopyPeer()
 
-	forgot := vm.forgot
+	forgot, why := vm.forgot, "as libvirt there was restarted since"
 	if peer != "" {
 		forgot = slices.DeleteFunc(slices.Clone(forgot), func(host string) bool { return host != peer })
+	}
+
+	if peer != "" && !vm.Persistent && vm.hasPeer(peer) && !slices.Contains(vm.StaleHosts, peer) {
+		forgot, why = []string{peer}, "as libvirt there knows nothing of a VM without a definition that has ended"
 	}
 
 	if len(forgot) == 0 || vm.State != libvirt.Running && !isSource {
@@ -188,9 +196,9 @@ func (vm *VM) firstAskLog() string {
 		from = fmt.Sprintf("If its migration came from %s, first read", QuoteList(forgot))
 	}
 
-	return from + fmt.Sprintf(" the end of %s on host %s, as libvirt there was restarted since. If it says "+
-		"\"reason=migrated\", nothing is lost: destroy nothing, and wait until libvirt on host %q says that it is running "+
-		"(migrated). Otherwise: ", QEMULogPath(vm.Name), QuoteList(forgot), vm.Host)
+	return from + fmt.Sprintf(" the end of %s on host %s, %s. If it says \"reason=migrated\", nothing is lost: destroy "+
+		"nothing, and wait until libvirt on host %q says that it is running (migrated). Otherwise: ",
+		QEMULogPath(vm.Name), QuoteList(forgot), why, vm.Host)
 }
 
 // destroyRemedy returns what the user can do about a VM whose memory is lost and that the provider doesn't end: it ends
@@ -247,6 +255,15 @@ func (vm *VM) RequireIdle() error {
 
 		return &Error{
 			VM: vm.Name, Host: vm.Host, Kind: ErrBusy, Detail: vm.StateFacts().PostCopyReport(), Remedy: remedy, Next: next,
+		}
+	case vm.RestoredPaused:
+		return &Error{
+			VM: vm.Name, Host: vm.Host, Kind: ErrBusy,
+			Detail: "its guest is paused, and no job runs that would continue it: its memory was restored and left paused, or " +
+				"somebody's migration was lost at the handover",
+			Remedy: fmt.Sprintf("If it was migrated, find out whether it runs on the target. If it doesn't, or wasn't migrated, "+
+				"run \"virsh resume %s\" on host %q.", vm.UUID, vm.Host),
+			Next: Retry,
 		}
 	case !vm.Migrating:
 		return nil

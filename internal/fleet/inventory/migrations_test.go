@@ -66,8 +66,8 @@ func TestPostCopyRemedy_namesWhatHasAnEffect(t *testing.T) {
 }
 
 // A source that has ended because it had sent all has lost nothing, and whoever asks is told to destroy nothing. That
-// counts only of the source of this migration. A reason that libvirt has forgotten proves nothing: it has to be looked
-// up before anything is destroyed.
+// counts only of the source of this migration. A reason that libvirt has forgotten proves nothing, and libvirt forgets
+// a transient VM when it ends: it has to be looked up before anything is destroyed.
 func TestPostCopyRemedy_afterTheSourceHasEnded(t *testing.T) {
 	t.Parallel()
 
@@ -82,27 +82,33 @@ func TestPostCopyRemedy_afterTheSourceHasEnded(t *testing.T) {
 	const asks = `end of /var/log/libvirt/qemu/web.log on host "kvm1"`
 
 	off := func(host, reason string) Reply { return said(host, libvirt.Shutoff, reason) }
+	forgot := off("kvm3", "Unknown")
 
 	for what, c := range map[string]struct {
 		record  *domain.Migration
 		answers []Reply
 		want    status.PostCopyVerdict
 		asksLog bool
+		// transient says that the VM has no definition on the target.
+		transient bool
 	}{
-		"it has sent all":              {&began, []Reply{left("kvm1")}, status.PostCopySent, false},
-		"it has sent all, renamed":     {&renamed, []Reply{left("kvm1")}, status.PostCopySent, false},
-		"it has sent all, one silent":  {&began, []Reply{left("kvm1"), silent("kvm3")}, status.PostCopySent, false},
-		"perhaps, by another name":     {&unknownName, []Reply{left("kvm1")}, status.PostCopyUndecided, false},
-		"perhaps, no record":           {nil, []Reply{left("kvm1")}, status.PostCopyUndecided, false},
-		"it has crashed":               {&began, []Reply{off("kvm1", "Crashed")}, status.PostCopyLost, false},
-		"it was destroyed":             {&began, []Reply{off("kvm1", "Destroyed")}, status.PostCopyLost, false},
-		"it is gone":                   {&began, []Reply{hasNot("kvm1")}, status.PostCopyLost, false},
-		"it is gone, sent by a third":  {&began, []Reply{hasNot("kvm1"), left("kvm3")}, status.PostCopyLost, false},
-		"it is fenced, sent by a 3rd":  {&began, []Reply{fenced("kvm1"), left("kvm3")}, status.PostCopyLost, false},
-		"it isn't in hosts any more":   {&removed, []Reply{left("kvm3")}, status.PostCopyLost, false},
-		"it has forgotten":             {&began, []Reply{off("kvm1", "Unknown")}, status.PostCopyLost, true},
-		"it has forgotten, no record":  {nil, []Reply{off("kvm1", "Unknown")}, status.PostCopyLost, true},
-		"it is gone, a 3rd has forgot": {&began, []Reply{hasNot("kvm1"), off("kvm3", "Unknown")}, status.PostCopyLost, false},
+		"it has sent all":             {&began, []Reply{left("kvm1")}, status.PostCopySent, false, false},
+		"it has sent all, renamed":    {&renamed, []Reply{left("kvm1")}, status.PostCopySent, false, false},
+		"it has sent all, one silent": {&began, []Reply{left("kvm1"), silent("kvm3")}, status.PostCopySent, false, false},
+		"perhaps, by another name":    {&unknownName, []Reply{left("kvm1")}, status.PostCopyUndecided, false, false},
+		"perhaps, no record":          {nil, []Reply{left("kvm1")}, status.PostCopyUndecided, false, false},
+		"it has crashed":              {&began, []Reply{off("kvm1", "Crashed")}, status.PostCopyLost, false, false},
+		"it was destroyed":            {&began, []Reply{off("kvm1", "Destroyed")}, status.PostCopyLost, false, false},
+		"it is gone":                  {&began, []Reply{hasNot("kvm1")}, status.PostCopyLost, false, false},
+		"it is gone, sent by a third": {&began, []Reply{hasNot("kvm1"), left("kvm3")}, status.PostCopyLost, false, false},
+		"it is fenced, sent by a 3rd": {&began, []Reply{fenced("kvm1"), left("kvm3")}, status.PostCopyLost, false, false},
+		"it isn't in hosts any more":  {&removed, []Reply{left("kvm3")}, status.PostCopyLost, false, false},
+		"it has forgotten":            {&began, []Reply{off("kvm1", "Unknown")}, status.PostCopyLost, true, false},
+		"it has forgotten, no record": {nil, []Reply{off("kvm1", "Unknown")}, status.PostCopyLost, true, false},
+		"it is gone, 3rd has forgot":  {&began, []Reply{hasNot("kvm1"), forgot}, status.PostCopyLost, false, false},
+		"it is gone, transient":       {&began, []Reply{hasNot("kvm1")}, status.PostCopyLost, true, true},
+		"it is fenced, transient":     {&began, []Reply{fenced("kvm1")}, status.PostCopyLost, false, true},
+		"it has crashed, and stays":   {&began, []Reply{off("kvm1", "Crashed")}, status.PostCopyLost, false, true},
 	} {
 		broken := said("kvm2", libvirt.Running, "PostcopyFailed")
 		if c.record != nil {
@@ -121,6 +127,10 @@ func TestPostCopyRemedy_afterTheSourceHasEnded(t *testing.T) {
 			}
 
 			broken.Domain.LiveXML, broken.Domain.PersistentXML = xml, xml
+		}
+
+		if c.transient {
+			broken.Domain.Persistent, broken.Domain.PersistentXML = false, ""
 		}
 
 		vm, err := Locate(append(c.answers, broken), vmUUID, LastKnown{Host: "kvm1"})

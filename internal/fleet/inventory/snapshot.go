@@ -188,7 +188,7 @@ func askHost(ctx context.Context, h *Host, look Lookup) (*libvirt.HostInfo, *Ent
 		return nil, nil, err
 	}
 
-	return info, NewEntry(*d), nil
+	return info, withJob(asking, h.Conn, NewEntry(*d)), nil
 }
 
 // duplicateHosts returns an error if two entries of the configuration lead to the same host: each of its VMs would

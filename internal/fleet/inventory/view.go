@@ -129,7 +129,7 @@ func readView(ctx context.Context, h *Host) *View {
 		v.Domains = make(map[string]*Entry, len(domains))
 
 		for _, d := range domains {
-			v.Domains[d.UUID] = h.entryOf(d)
+			v.Domains[d.UUID] = withJob(ctx, h.Conn, h.entryOf(d))
 		}
 	})
 	// Nearly every reader of a view needs the record as well. Asked for later, it costs each plan further round trips.

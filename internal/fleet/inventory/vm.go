@@ -24,6 +24,9 @@ type VM struct {
 	Migrating bool
 	// Stranded says that its guest is paused for a migration that is over.
 	Stranded bool
+	// RestoredPaused says that its guest is paused as for a migration, and that its host runs no job on it: its memory was
+	// restored from a file and it was left paused, or a migration that isn't recorded was lost at the handover.
+	RestoredPaused bool
 	// ActiveHosts are the hosts that have a hypervisor process of it.
 	ActiveHosts map[string]status.Role
 	// HostStates are the states of these processes, by libvirt's names.
@@ -99,6 +102,10 @@ func (vm *VM) Status() string { return status.PrintableStatus(vm.StateFacts()) }
 func (vm *VM) StatusReason() string {
 	if vm.Stranded {
 		return status.ReasonStranded
+	}
+
+	if vm.RestoredPaused {
+		return status.ReasonRestoredPaused
 	}
 
 	return status.ShownReason(vm.State.String(), cmp.Or(vm.restartReason(), vm.Reason))

@@ -42,14 +42,15 @@ func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *
 
 		return vm.On.Conn.StartDomain(ctx, vm.UUID)
 	})
-	if err == nil && vm.ManagedSave {
-		m.mover.SetClockOfSaved(ctx, vm)
-	}
 
 	if err == nil {
 		if err := m.noteStarted(ctx, vm); err != nil { // The guest runs: that isn't a failed start.
 			m.log.WarnContext(ctx, "marks that the start has made void were not removed", "name", vm.Name, "host", vm.Host,
 				"error", err.Error())
+		}
+
+		if vm.ManagedSave {
+			return m.resumeSaved(ctx, vm)
 		}
 
 		return nil

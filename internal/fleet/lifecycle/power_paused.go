@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -139,6 +140,26 @@ func (m *Manager) wakeForShutdown(ctx context.Context, vm *inventory.VM) (bool, 
 	default:
 		return true, nil
 	}
+}
+
+// resumeSaved resumes a VM that was just started from saved memory, if it was saved to stay paused ("virsh managedsave
+// --paused"), and sets its clock. Nobody else migrates it: it is locked, and was off.
+func (m *Manager) resumeSaved(ctx context.Context, vm *inventory.VM) error {
+	after, cancel := lease.GraceContext(ctx)
+	defer cancel()
+
+	d, err := vm.On.Conn.Domain(after, vm.UUID)
+	if err == nil && d.State == libvirt.Paused && d.Reason == libvirt.ReasonMigration {
+		m.log.InfoContext(ctx, "resuming VM whose memory was saved to stay paused", "name", vm.Name, "host", vm.Host)
+
+		err = vm.On.Conn.ResumeDomain(after, vm.UUID)
+	}
+
+	if err == nil {
+		m.mover.SetClockOfSaved(ctx, vm)
+	}
+
+	return err
 }
 
 // explainRefusedResume adds to the error of a refused resume what helps, if QEMU has stopped the guest for good.

@@ -66,6 +66,8 @@ func whyNotBrought(ctx context.Context, source, target *libvirt.Host, uuid strin
 		return ""
 	case err != nil:
 		return fmt.Sprintf("the secrets of host %q can't be read: %v", target.Name(), err)
+	case other.UUID == uuid: // A run was killed while it created it.
+		return ""
 	default:
 		return fmt.Sprintf("the host has another secret for %s %q, %s", s.Usage, s.UsageID, other.UUID)
 	}

@@ -179,8 +179,8 @@ func (rec *Recovery) destroyParts(ctx context.Context, uuid string, from, to *in
 		return fmt.Errorf("%w: on host %q it is %s (%s)", migration.ErrAllSent, to.Name, target.State, target.Reason)
 	}
 
-	if source != nil && source.ForgotWhyOff() && target != nil && target.Active() {
-		if err := verifyNotSent(ctx, from, source.Name); err != nil {
+	if sourceForgot(source, target) {
+		if err := verifyNotSent(ctx, from, target.Name); err != nil {
 			return err
 		}
 	}
@@ -241,15 +241,21 @@ func holdsAllMemory(source, target *libvirt.Domain) bool {
 	return source != nil && source.SentAllMemory() && target != nil && target.Active()
 }
 
-// verifyNotSent returns an error if the source may have sent all of the memory before libvirt's daemon there was
-// restarted, and forgot that: QEMU's log says so, or can't be read.
+// sourceForgot says whether the target has its part, and libvirt at the source doesn't know how the process there
+// ended: its daemon was restarted since, or it has no definition of the VM.
+func sourceForgot(source, target *libvirt.Domain) bool {
+	return target != nil && target.Active() && (source == nil || source.ForgotWhyOff())
+}
+
+// verifyNotSent returns an error if the source may have sent all of the memory, although libvirt's daemon there doesn't
+// know that: QEMU's log says so, or can't be read.
 func verifyNotSent(ctx context.Context, from *inventory.Host, name string) error {
 	log, err := from.ReadQEMULog(ctx, name)
 
 	switch {
 	case err != nil:
-		return fmt.Errorf("libvirt on host %q was restarted and doesn't know whether it had sent all of the memory, and "+
-			"%s can't be read: %w", from.Name, inventory.QEMULogPath(name), err)
+		return fmt.Errorf("libvirt on host %q doesn't know whether it had sent all of the memory, and %s can't be read: %w",
+			from.Name, inventory.QEMULogPath(name), err)
 	case log.StopReason == sentReason:
 		return fmt.Errorf("%w: %s on host %q says reason=%s", migration.ErrAllSent, inventory.QEMULogPath(name), from.Name,
 			sentReason)

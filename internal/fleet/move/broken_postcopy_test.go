@@ -10,7 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// What on_irrecoverable ends may have become whole since the migration was given up. Only the source can tell.
+// What on_irrecoverable ends may have become whole since the migration was given up. Only the source can tell, and if
+// libvirt there has forgotten the VM, QEMU's log.
 func TestHoldsAllMemory(t *testing.T) {
 	t.Parallel()
 
@@ -20,19 +21,24 @@ func TestHoldsAllMemory(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		source, target *libvirt.Domain
-		want           bool
+		want, forgot   bool
 	}{
-		"the source has sent all":         {off(libvirt.ReasonMigrated), failed, true},
-		"the source has crashed":          {off("Crashed"), failed, false},
-		"the source was destroyed":        {off("Destroyed"), failed, false},
-		"the source has forgotten":        {off("Unknown"), failed, false},
-		"the source is gone":              {nil, failed, false},
-		"the source has its part":         {paused, failed, false},
-		"the target has ended since then": {off(libvirt.ReasonMigrated), off("Crashed"), false},
-		"the target is gone":              {off(libvirt.ReasonMigrated), nil, false},
+		"the source has sent all":         {off(libvirt.ReasonMigrated), failed, true, false},
+		"the source has crashed":          {off("Crashed"), failed, false, false},
+		"the source was destroyed":        {off("Destroyed"), failed, false, false},
+		"the source has forgotten":        {off("Unknown"), failed, false, true},
+		"the source is gone":              {nil, failed, false, true},
+		"the source has its part":         {paused, failed, false, false},
+		"the target has ended since then": {off(libvirt.ReasonMigrated), off("Crashed"), false, false},
+		"the target is gone":              {off(libvirt.ReasonMigrated), nil, false, false},
+		"both are gone":                   {nil, nil, false, false},
 	} {
 		if got := holdsAllMemory(test.source, test.target); got != test.want {
 			t.Errorf("%s: %v", name, got)
+		}
+
+		if got := sourceForgot(test.source, test.target); got != test.forgot {
+			t.Errorf("%s: is QEMU's log asked? %v", name, got)
 		}
 	}
 }

@@ -192,7 +192,8 @@ func (mv *Mover) WithdrawMigration(
 	}
 
 	if !record.Completed() {
-		// The run of the migration records its result. A killed run can't.
+		// The run of the migration records its result. A killed run can't. A migration that broke in post-copy is resumed
+		// without the order's options, which may be out of date by now: the user may have removed a "destroy" from them.
 		mv.abortJob(ctx, uuid, *record)
 
 		if _, err = mv.ConcludeInterrupted(ctx, vm, last, migration.Options{}); err != nil {

@@ -98,6 +98,11 @@ const ReasonSuspended = "PMSuspended"
 // its run was lost at the switchover. Only the source has the VM.
 const ReasonStranded = "MigrationInterrupted"
 
+// ReasonRestoredPaused is the status reason of a VM whose guest is paused as for a migration while its host runs no job
+// on it. libvirt can't tell a VM whose memory was restored and left paused from one half of a migration that was lost at
+// the handover, so no run resumes it.
+const ReasonRestoredPaused = "Restore"
+
 // ReasonRestartInterrupted is the status reason of a VM that an update shut down to restart it, and didn't start.
 // ReasonRestartLapsed is that of a VM of which this isn't certain any more, so that a run strategy which leaves it off
 // leaves it off: a user may have shut it down since.

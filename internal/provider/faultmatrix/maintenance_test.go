@@ -142,6 +142,10 @@ func TestAccFaults_drain(t *testing.T) {
 		} {
 			hit(d.play, c)
 		}
+		d.limit = brief + time.Minute // The next run may have to take over locks on the target, one after the other.
+		hit(d.play, struck{
+			fault: "SSH cut at the target", when: moment, harm: cut(d.to), fails: true, sees: unable, plan: replaces,
+		})
 		d.limit = ample
 		hit(d.playFrozen, struck{
 			fault: "provider frozen", when: moment, fails: true, sees: unable, plan: []string{"Plan: 1 to add"},

@@ -1,6 +1,7 @@
 package faultmatrix
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -83,21 +84,19 @@ func TestAccFaults_coldMove(t *testing.T) {
 		}{
 			{"SSH cut at the source", s.play, func() harm { return cut(s.from) }},
 			{"SSH cut at the target", s.play, func() harm { return cut(s.to) }},
-			{"libvirtd frozen", s.play, func() harm { return daemonFrozen(s.to) }},
+			{"libvirtd frozen at the target", s.play, func() harm { return daemonFrozen(s.to) }},
 			{"link cut", s.play, func() harm { return linkCut(s.to) }},
 			{"provider killed", s.playKilled, nil},
 			{"provider frozen", s.playFrozen, nil},
+			{"libvirtd killed", s.play, func() harm { return daemonKilled(s.from) }},
+			{"libvirtd frozen", s.play, func() harm { return daemonFrozen(s.from) }},
 		} {
 			if !turn() {
 				continue
 			}
 			from, to := s.from, s.to
 			config(to)
-			begun := func() bool {
-				var stat unix.Stat_t
-				return unix.Stat(to.Path(image), &stat) == nil && stat.Blocks > 0
-			}
-			hit := struck{fault: c.fault, when: begun, fails: true, sees: unable, plan: moves}
+			hit := struck{fault: c.fault, when: copied(to, image), fails: true, sees: unable, plan: moves}
 			if c.harm != nil {
 				hit.harm = c.harm()
 			}
@@ -110,6 +109,56 @@ func TestAccFaults_coldMove(t *testing.T) {
 			}
 			s.from, s.to = to, from
 		}
+		if turn() {
+			s.drainsCold(t, "link cut during a drain", image, content)
+		}
 		s.tf.Run(t, "destroy")
 	})
+}
+
+// copied says that a part of an image has come to a host.
+func copied(to *lab.Host, image string) func() bool {
+	return func() bool {
+		var stat unix.Stat_t
+		return unix.Stat(to.Path(image), &stat) == nil && stat.Blocks > 0
+	}
+}
+
+// drainsCold drains the VM's host, which shuts the VM down to move it with its disk, and cuts the target's link while
+// the disk is copied. The VM is started again where it was, before the drain fails. The next apply moves and starts it.
+func (s *scene) drainsCold(t *testing.T, fault, image, content string) {
+	t.Helper()
+	from, to := s.from, s.to
+	config := func(more string) {
+		s.tf.Config(t, s.block()+strings.Replace(s.vm(from, fmt.Sprintf("termination_grace_period = \"0s\"\n"+
+			"  disks = { root = { volume = %q, format = \"raw\" } }", image)), fmt.Sprintf("host = %q", from.Name), "", 1)+
+			fmt.Sprintf("resource \"virtfleet_eviction_policy\" \"this\" {\n  name = %[1]q\n"+
+				"  selector = { names = [%[1]q] }\n  strategy = \"LiveMigrate\"\n  fallback = \"ColdMigrate\"\n"+
+				"  migration_options = { keep_source_disks = false }\n}\n", s.name)+more)
+	}
+	config("")
+	s.tf.Run(t, "apply")
+	s.becomes(t, fault, from, "running")
+	config(fmt.Sprintf("resource \"virtfleet_host_maintenance\" \"this\" {\n  host = %q\n"+
+		"  timeouts = { create = \"%v\" }\n  depends_on = [virtfleet_eviction_policy.this]\n}\n", from.Name, brief))
+	link, looked := linkCut(to), false
+	undo := link.undo
+	link.undo = func(ctx context.Context) error {
+		if now := s.state(t, from); !looked && !strings.HasPrefix(now, "running (booted)") {
+			t.Errorf("%s: after the drain has failed, host %s has it %q", fault, from.Name, now)
+		}
+		looked = true
+		return undo(ctx)
+	}
+	s.play(t, struck{
+		fault: fault, when: copied(to, image), harm: link, fails: true, sees: []string{"Error: Unable to begin maintenance"},
+		plan: []string{"must be replaced", "Plan: 1 to add"}, limit: brief,
+	})
+	if here, there := s.state(t, from), s.state(t, to); here != "" || there != "running (booted)" {
+		t.Errorf("%s: the source has it %q, the target %q", fault, here, there)
+	}
+	if now := s.l.Run(t, to.Name, "sha256sum", image); now != content {
+		t.Errorf("%s: the disk is %s, it was %s", fault, now, content)
+	}
+	s.from, s.to = to, from
 }

@@ -16,12 +16,16 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// objects is a host with one object of each kind, or that gets them.
+// objects are hosts with one object of each kind, or that get them.
 type objects struct {
-	l         *lab.Lab
+	l *lab.Lab
+	// hosts are those of the provider. h is the one that is looked at, and whose connection goes silent.
+	hosts     []*lab.Host
 	h         *lab.Host
 	name, dir string
-	tf        *acctest.CLI
+	// subnet is the beginning of the addresses of a network that other objects depend on.
+	subnet string
+	tf     *acctest.CLI
 }
 
 // object is an object of a kind in each of its states.
@@ -36,24 +40,33 @@ type object struct {
 	afterUpdate, afterDestroy string
 }
 
-func newObjects(t *testing.T) (*objects, []object) {
+func newObjects(t *testing.T, subnet string, hosts ...string) (*objects, []object) {
 	t.Helper()
 	l := lab.Open(t)
-	o := &objects{l: l, h: l.Host("kvm1"), name: lab.Name(t), tf: acctest.NewCLI(t)}
+	o := &objects{l: l, h: l.Host(hosts[0]), name: lab.Name(t), subnet: subnet, tf: acctest.NewCLI(t)}
 	o.dir = "/var/lib/libvirt/" + o.name
-	// Objects that the others depend on, and that stay.
-	l.Run(t, o.h.Name, "sh", "-ec", strings.NewReplacer("DIR", o.dir, "NAME", o.name).Replace(`
+	for _, host := range hosts {
+		o.hosts = append(o.hosts, l.Host(host))
+		o.prepare(t, l.Host(host))
+	}
+	return o, o.kinds(t)
+}
+
+// prepare gives a host objects that the others depend on, and that stay.
+func (o *objects) prepare(t *testing.T, h *lab.Host) {
+	t.Helper()
+	o.l.Run(t, h.Name, "sh", "-ec", strings.NewReplacer("DIR", o.dir, "NAME", o.name, "SUBNET", o.subnet).Replace(`
 mkdir -p DIR-0
 dd if=/dev/urandom of=DIR-0/seed bs=1M count=4
 virsh pool-create-as NAME-0 dir --target DIR-0
 cat >/run/NAME.xml <<EOF
-<network><name>NAME-0</name><ip address='10.219.11.1' prefix='24'/></network>
+<network><name>NAME-0</name><ip address='SUBNET.1' prefix='24'/></network>
 EOF
 virsh net-define /run/NAME.xml
 rm /run/NAME.xml
 virsh net-start NAME-0`))
 	t.Cleanup(func() {
-		if _, err := o.h.Run(context.WithoutCancel(t.Context()), "sh", "-ec", strings.NewReplacer(
+		if _, err := h.Run(context.WithoutCancel(t.Context()), "sh", "-ec", strings.NewReplacer(
 			"DIR", o.dir, "NAME", o.name).Replace(`
 virsh net-destroy NAME-0
 virsh net-undefine NAME-0
@@ -62,12 +75,18 @@ rm -rf DIR DIR-0 DIR-2`)); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// kinds are the objects of each kind.
+func (o *objects) kinds(t *testing.T) []object {
+	t.Helper()
 	named := fmt.Sprintf("name = %q\n  ", o.name)
 	network := "/etc/libvirt/qemu/networks/" + o.name + ".xml"
 	filter, pool := "/etc/libvirt/nwfilter/"+o.name+".xml", "/etc/libvirt/storage/"+o.name+".xml"
 	const shared = "type = \"dir\"\n  shared = true\n  " // The provider records that in a secret.
+	quoted := func(ip string) string { return fmt.Sprintf("%q", o.subnet+ip) }
 	reserved := func(ip string) func() bool {
-		return o.file("/etc/libvirt/qemu/networks/"+o.name+"-0.xml", "ip='"+ip+"'")
+		return o.file("/etc/libvirt/qemu/networks/"+o.name+"-0.xml", "ip='"+o.subnet+ip+"'")
 	}
 	not := func(is func() bool) func() bool { return func() bool { return !is() } }
 	rule := `rules = [{ action = "%s", direction = "in", protocol = "tcp" }]`
@@ -88,7 +107,7 @@ rm -rf DIR DIR-0 DIR-2`)); err != nil {
 	}
 	oldImage, oldCopied := image("old")
 	newImage, newCopied := image("new")
-	return o, []object{
+	return []object{
 		{
 			kind: "network", created: named + `forward = { mode = "isolated" }`,
 			updated: named + "forward = { mode = \"isolated\" }\n  domain = { name = \"new.test\" }",
@@ -101,8 +120,8 @@ rm -rf DIR DIR-0 DIR-2`)); err != nil {
 			afterUpdate: "update", afterDestroy: "create",
 		},
 		{
-			kind: "network_dhcp_host", created: reservation + `"10.219.11.7"`, updated: reservation + `"10.219.11.8"`,
-			made: reserved("10.219.11.7"), changed: reserved("10.219.11.8"), removed: not(reserved("10.219.11.8")),
+			kind: "network_dhcp_host", created: reservation + quoted(".7"), updated: reservation + quoted(".8"),
+			made: reserved(".7"), changed: reserved(".8"), removed: not(reserved(".8")),
 			afterUpdate: "no-op", afterDestroy: "create",
 		},
 		{
@@ -177,15 +196,19 @@ func (o *objects) killed(t *testing.T, all []object, command string, attributes 
 	begun func(object) func() bool,
 ) {
 	t.Helper()
-	gated, direct := "", acctest.OneHost(o.l)
+	gated := ""
 	for _, is := range all {
 		gate := o.l.Gate(t, o.h.Name, begun(is))
-		gated += acctest.Block{Lab: o.l, Settings: fmt.Sprintf("alias = %q", is.kind), Hosts: []acctest.Host{{
-			Of: o.h, URI: gate.URI(), Settings: fmt.Sprintf("ssh = { known_hosts_file = %q }", gate.KnownHostsFile),
-		}}}.String()
-		body := "resource \"virtfleet_%s\" \"this\" {\n  %s\n  %s\n}\n"
-		gated += fmt.Sprintf(body, is.kind, "provider = virtfleet."+is.kind, attributes(is))
-		direct += fmt.Sprintf(body, is.kind, "", attributes(is))
+		var hosts []acctest.Host
+		for _, h := range o.hosts {
+			host := acctest.Host{Of: h}
+			if h == o.h {
+				host.URI, host.Settings = gate.URI(), fmt.Sprintf("ssh = { known_hosts_file = %q }", gate.KnownHostsFile)
+			}
+			hosts = append(hosts, host)
+		}
+		gated += acctest.Block{Lab: o.l, Settings: fmt.Sprintf("alias = %q", is.kind), Hosts: hosts}.String() +
+			resource(is, "provider = virtfleet."+is.kind, attributes)
 	}
 	o.tf.Config(t, gated)
 	run := o.tf.Start(t, command)
@@ -203,6 +226,24 @@ func (o *objects) killed(t *testing.T, all []object, command string, attributes 
 		t.Fatal(err)
 	}
 	<-run.Done()
+	o.configure(t, all, attributes)
+}
+
+func resource(is object, provider string, attributes func(object) string) string {
+	return fmt.Sprintf("resource \"virtfleet_%s\" \"this\" {\n  %s\n  %s\n}\n", is.kind, provider, attributes(is))
+}
+
+// configure writes the configuration in which all hosts are reached directly.
+func (o *objects) configure(t *testing.T, all []object, attributes func(object) string) {
+	t.Helper()
+	var hosts []acctest.Host
+	for _, h := range o.hosts {
+		hosts = append(hosts, acctest.Host{Of: h})
+	}
+	direct := acctest.Block{Lab: o.l, Hosts: hosts}.String()
+	for _, is := range all {
+		direct += resource(is, "", attributes)
+	}
 	o.tf.Config(t, direct)
 }
 
@@ -217,9 +258,19 @@ func (o *objects) plans(t *testing.T, all []object, want func(object) string) {
 	}
 }
 
-// complete expects that nothing is left to do, that the network and the pool are active, that the only copy of the
-// image has the content, and that the secret has that value.
+// complete expects what has does, and that no record of a creation is left.
 func (o *objects) complete(t *testing.T, content, value string) {
+	t.Helper()
+	// One is declared, and one says that the pool is shared.
+	if all := o.secrets(); len(all) != 2 {
+		t.Errorf("the host has the secrets %v", all)
+	}
+	o.has(t, content, value)
+}
+
+// has expects that nothing is left to do, that the network and the pool are active and start with the host, that the
+// only copy of the image has the content, and that the secret has that value.
+func (o *objects) has(t *testing.T, content, value string) {
 	t.Helper()
 	if files := o.copies(); len(files) != 1 {
 		t.Errorf("the copies of the image are %v", files)
@@ -227,15 +278,14 @@ func (o *objects) complete(t *testing.T, content, value string) {
 		t.Errorf("the copy of the image has another content: %v", err)
 	}
 	for command, active := range map[string]string{"net-info": "Active: yes", "pool-info": "State: running"} {
-		if out := o.l.Virsh(t, o.h.Name, command, o.name); !strings.Contains(strings.Join(strings.Fields(out), " "), active) {
-			t.Errorf("%s: %s", command, out)
+		out := o.l.Virsh(t, o.h.Name, command, o.name)
+		for _, want := range []string{active, "Autostart: yes"} {
+			if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+				t.Errorf("%s of host %s lacks %q: %s", command, o.h.Name, want, out)
+			}
 		}
 	}
 	o.l.Virsh(t, o.h.Name, "nwfilter-dumpxml", o.name)
-	// One is declared, and one says that the pool is shared.
-	if all := o.secrets(); len(all) != 2 {
-		t.Errorf("the host has the secrets %v", all)
-	}
 	attributes, _ := o.tf.State(t, "virtfleet_secret.this")
 	if got := o.l.Virsh(t, o.h.Name, "secret-get-value", "--plain", fmt.Sprint(attributes["id"])); got != value {
 		t.Errorf("the secret has another value")
@@ -251,7 +301,7 @@ func (o *objects) complete(t *testing.T, content, value string) {
 // destroyed. The copy in the volume, of which a part may be missing, is made again, and the image is complete.
 func TestAccFaults_objectsKilled(t *testing.T) {
 	t.Parallel()
-	o, all := newObjects(t)
+	o, all := newObjects(t, "10.219.11", "kvm1")
 	created, updated := func(is object) string { return is.created }, func(is object) string { return is.updated }
 
 	o.killed(t, all, "apply", created, func(is object) func() bool { return is.made })

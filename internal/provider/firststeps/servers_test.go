@@ -22,8 +22,11 @@ func (u *user) onServers() []example {
 	return []example{
 		{
 			dir: "ceph", before: u.hasCeph, lab: small("orders"),
-			args: ` -var "ceph_key=$(` + cephKey + `)"`,
-			has:  []string{"name='vms/orders'", "name='vms/orders-data'", "<auth username='libvirt'>", "client.libvirt"},
+			args: ` -var "ceph_key=$(` + cephKey + `)" -var 'image=` + u.image + `'`,
+			has: []string{
+				"name='vms/orders-root'", "name='vms/orders'", "name='vms/orders-data'", "<auth username='libvirt'>",
+				"client.libvirt",
+			},
 		},
 		{
 			dir: "network-disks", before: u.hasServers, lab: small("orders", "archive", "new"),

@@ -316,8 +316,23 @@ func TestAccImage(t *testing.T) {
 				Config:           block + pool(name, "") + image(ofTwo, ""),
 				ConfigPlanChecks: acctest.Action(address, update), Check: whole(name, other, second, one.Name, two.Name),
 			},
-			// A host that is taken away loses its copy.
+			// A host that is taken away keeps its copy while a disk is based on it.
 			{
+				PreConfig: func() {
+					l.Virsh(t, one.Name, "vol-create-as", name, "overlay", "64M", "--format", "qcow2", "--backing-vol", other,
+						"--backing-vol-format", "qcow2")
+				},
+				Config:      block + pool(name, "") + image(ofTwo, fmt.Sprintf("hosts = [%q]", two.Name)),
+				ExpectError: regexp.MustCompile(`(?s)Unable to remove image.*based\s+on\s+it`),
+			},
+			// Otherwise it loses its copy.
+			{
+				PreConfig: func() {
+					l.Virsh(t, one.Name, "vol-delete", "--pool", name, "overlay")
+					if err := whole(name, other, second, one.Name, two.Name)(nil); err != nil {
+						t.Error(err)
+					}
+				},
 				Config:           block + pool(name, "") + image(ofTwo, fmt.Sprintf("hosts = [%q]", two.Name)),
 				ConfigPlanChecks: acctest.Action(address, update),
 				Check: func(*terraform.State) error {
@@ -456,7 +471,7 @@ resource "virtfleet_storage_pool" "this" {
 			{Config: config(fmt.Sprintf("url = %q", server.URL)), ExpectError: refused},
 			// The plan goes by the pool that the apply creates, whatever the host has.
 			{Config: inPool("new", "logical", file), ExpectError: planned, PlanOnly: true},
-			cannot("rbd", `rbd\s+import`), cannot("iscsi", `dir,\s+fs`),
+			cannot("rbd", `virtfleet_volume\s+in\s+this\s+pool.*clone\s+=\s+"full"`), cannot("iscsi", `dir,\s+fs`),
 			{Config: inPool("new", "dir", file), ExpectNonEmptyPlan: true, PlanOnly: true},
 			{Config: inPool("vg", "dir", file), ExpectNonEmptyPlan: true, PlanOnly: true},
 			{Config: onUnknown(inPool("later", "dir", file)), ExpectNonEmptyPlan: true, PlanOnly: true},

@@ -78,8 +78,8 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			},
 			"pool": schema.StringAttribute{
 				MarkdownDescription: "Name of the storage pool for the copies, of type `dir`, `fs`, `netfs`, `logical` or `zfs`. " +
-					"libvirt can't upload to others, such as `rbd` (Ceph). No volume or disk can be made from a copy in `zfs`: copy " +
-					"it by hand. A change replaces the image: see `id`.",
+					"libvirt can't upload to others; a volume in `rbd` (Ceph) can be made from a copy. None can be made from one in " +
+					"`zfs`: copy it by hand. A change replaces the image: see `id`.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},

@@ -307,9 +307,27 @@ func TestAccNetwork(t *testing.T) {
 				Config:    s.config("mtu = 1400", gateway, reservation), Destroy: true,
 				ExpectError: regexp.MustCompile(`definitions\s+of\s+these\s+virtual`),
 			},
+			{ // Nor is it removed from that host.
+				Config:      s.config("mtu = 1400\nhosts = [\"kvm2\"]", gateway, reservation),
+				ExpectError: regexp.MustCompile(`(?s)definitions\s+of\s+these\s+virtual.*` + regexp.QuoteMeta(s.name)),
+			},
 			{
-				PreConfig: func() { s.l.Virsh(t, "kvm1", "undefine", s.name) },
-				Config:    s.config("mtu = 1400", gateway, reservation),
+				PreConfig: func() {
+					if err := s.says(t, "<mtu size='1400'/>", "")(nil); err != nil {
+						t.Error(err)
+					}
+					s.l.Virsh(t, "kvm1", "undefine", s.name)
+				},
+				Config: s.config("mtu = 1400\nhosts = [\"kvm2\"]", gateway, reservation), ConfigPlanChecks: update,
+				Check: func(*terraform.State) error {
+					if all := s.l.Virsh(t, "kvm1", "net-list", "--all", "--name"); strings.Contains(all, s.name) {
+						return fmt.Errorf("it is still on host kvm1: %s", all)
+					}
+					if all := s.l.Virsh(t, "kvm2", "net-list", "--name"); !strings.Contains(all, s.name) {
+						return fmt.Errorf("active on host kvm2 are %s", all)
+					}
+					return nil
+				},
 			},
 		},
 	})

@@ -178,13 +178,17 @@ func (m *modes) serves(t *testing.T, file string, wants ...string) resource.Test
 	return m.has(t, wants, "cat", "/var/lib/libvirt/dnsmasq/"+m.name+"-route."+file)
 }
 
-// on checks whether a host has the isolated network.
+// on checks whether a host has the isolated network, and then whether it is active there.
 func (m *modes) on(t *testing.T, host string, want bool) resource.TestCheckFunc {
 	t.Helper()
 	return func(*terraform.State) error {
 		listed := m.l.Virsh(t, host, "net-list", "--all", "--name")
 		if got := strings.Contains(listed, m.name+"-isolated"); got != want {
 			return fmt.Errorf("host %s has %q", host, listed)
+		}
+		active := m.l.Virsh(t, host, "net-list", "--name")
+		if got := strings.Contains(active, m.name+"-isolated"); got != want {
+			return fmt.Errorf("active on host %s are %q", host, active)
 		}
 		return nil
 	}

@@ -153,9 +153,9 @@ resource "virtfleet_network_dhcp_host" "six" {
 			return nil
 		}
 	}
-	// gets is what a DHCP client with the MAC address is told on a host: its address and name, and an option that the
+	// client is what a DHCP client with a MAC address is told on a host: its address and name, and an option that the
 	// network declares for its DHCP server.
-	gets := func(want string) resource.TestCheckFunc {
+	client := func(mac string, want *regexp.Regexp) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			const client = `
 ip link add dhcp-peer type veth peer name dhcp-client address MAC
@@ -166,23 +166,26 @@ printf '#!/bin/sh\n[ "$1" != bound ] || echo "lease: $ip $hostname, ntp: $ntpsrv
 chmod +x /run/dhcp-client
 busybox udhcpc -f -q -n -t 20 -T 1 -O hostname -O ntpsrv -i dhcp-client -s /run/dhcp-client`
 			script := strings.NewReplacer("MAC", mac, "BRIDGE", "vn"+name[len(name)-6:]).Replace(client)
-			want := "lease: " + want + ", ntp: 10.213.8.7\n"
-			if out := l.Run(t, "kvm1", "sh", "-ec", script); !strings.Contains(out, want) {
+			if out := l.Run(t, "kvm1", "sh", "-ec", script); !want.MatchString(out) {
 				return fmt.Errorf("want %s; the client says %s", want, out)
 			}
 			return nil
 		}
 	}
-	// offers is the address that a DHCP client of IPv6 with the DUID is offered.
-	offers := func(want string) resource.TestCheckFunc {
+	gets := func(want string) resource.TestCheckFunc {
+		return client(mac, regexp.MustCompile("lease: "+regexp.QuoteMeta(want+", ntp: 10.213.8.7\n")))
+	}
+	// offered is the address that a DHCP client of IPv6 with a DUID is offered.
+	offered := func(duid, want string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			got := l.Run(t, "kvm1", "sh", "-ec", offer6, "sh", "vn"+name[len(name)-6:], duid)
-			if strings.TrimSpace(got) != want {
+			if !regexp.MustCompile("^" + want + "$").MatchString(strings.TrimSpace(got)) {
 				return fmt.Errorf("want %s; the client of IPv6 is offered %s", want, got)
 			}
 			return nil
 		}
 	}
+	offers := func(want string) resource.TestCheckFunc { return offered(duid, want) }
 	// updates expects updates of both reservations.
 	updates := func(network plancheck.ResourceActionType) resource.ConfigPlanChecks {
 		return resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{
@@ -211,7 +214,10 @@ busybox udhcpc -f -q -n -t 20 -T 1 -O hostname -O ntpsrv -i dhcp-client -s /run/
 		Steps: []resource.TestStep{
 			{
 				Config: config(`["kvm1"]`, "50", "web"),
-				Check:  resource.ComposeTestCheckFunc(gets("10.213.8.50 web"), offers("fd00:213:8::50")),
+				// Clients without a reservation get an address of the range.
+				Check: resource.ComposeTestCheckFunc(gets("10.213.8.50 web"), offers("fd00:213:8::50"),
+					client("52:54:00:07:01:77", regexp.MustCompile(`lease: 10\.213\.8\.1\d\d , ntp: 10\.213\.8\.7\n`)),
+					offered("00:03:00:01:52:54:00:07:01:77", "fd00:213:8::1[0-9a-f]{2}")),
 			},
 			{ // The network's second host has them, too.
 				Config: config("null", "50", "web"), ConfigPlanChecks: updates(plancheck.ResourceActionUpdate),

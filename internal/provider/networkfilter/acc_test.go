@@ -140,9 +140,17 @@ func TestAccNetworkFilter(t *testing.T) {
 				PreConfig: func() { l.Define(t, "kvm1", guest) },
 				Config:    rules("80"), Destroy: true, ExpectError: regexp.MustCompile("virtual machine\\s+" + name),
 			},
+			{ // Nor is it removed from that host.
+				Config: on("kvm2", "80"), ExpectError: regexp.MustCompile("virtual machine\\s+" + name),
+			},
 			{
-				PreConfig: func() { l.Virsh(t, "kvm1", "undefine", name) },
-				Config:    on("kvm2", "80"),
+				PreConfig: func() {
+					if xml := l.Virsh(t, "kvm1", "nwfilter-dumpxml", name); !strings.Contains(xml, "dstportstart") {
+						t.Errorf("host kvm1 has %s", xml)
+					}
+					l.Virsh(t, "kvm1", "undefine", name)
+				},
+				Config: on("kvm2", "80"),
 				Check: func(*terraform.State) error {
 					first, second := l.Virsh(t, "kvm1", "nwfilter-list"), l.Virsh(t, "kvm2", "nwfilter-list")
 					if strings.Contains(first, name) || !strings.Contains(second, name) {

@@ -42,6 +42,14 @@ func define(t *testing.T, l *lab.Lab, host, id, uuid string) {
 		"rm /run/%[2]s.xml", uuid, id))
 }
 
+// begin leaves on a host what a run leaves that is killed before it has set the value of the secret.
+func begin(t *testing.T, l *lab.Lab, host, id, uuid string) {
+	t.Helper()
+	l.Run(t, host, "sh", "-c", fmt.Sprintf("echo \"<secret ephemeral='yes' private='no'><uuid>%s</uuid>"+
+		"<description>virtfleet is creating this secret</description><usage type='ceph'><name>%s</name></usage></secret>\" "+
+		">/run/%[2]s.xml && virsh secret-define /run/%[2]s.xml && rm /run/%[2]s.xml", uuid, id))
+}
+
 // TestAccSecret: one UUID on every host, a value that is written and never read, repair where it is missing.
 func TestAccSecret(t *testing.T) {
 	t.Parallel()
@@ -74,6 +82,17 @@ func TestAccSecret(t *testing.T) {
 				if value := l.Virsh(t, host, "secret-get-value", "--plain", have); value != want {
 					return fmt.Errorf("the value on host %s differs", host)
 				}
+			}
+			return nil
+		}
+	}
+	described := func(host, want, more string) resource.TestCheckFunc {
+		return func(*terraform.State) error {
+			xml := l.Virsh(t, host, "secret-dumpxml", l.SecretUUID(t, host, id))
+			_, description, _ := strings.Cut(xml, "<description>")
+			if description, _, _ = strings.Cut(description, "</description>"); description != want ||
+				!strings.Contains(xml, more) {
+				return fmt.Errorf("host %s has %s", host, xml)
 			}
 			return nil
 		}
@@ -141,6 +160,27 @@ func TestAccSecret(t *testing.T) {
 				PreConfig:        func() { l.Virsh(t, "kvm2", "secret-undefine", l.SecretUUID(t, "kvm2", id)) },
 				Config:           open("value_wo = \"typed again\"\nvalue_wo_version = \"2\""),
 				ConfigPlanChecks: acctest.Action(address, update), Check: on("now", "kvm1", "kvm2"),
+			},
+			{ // Without its value, it counts as missing.
+				PreConfig: func() {
+					uuid := l.SecretUUID(t, "kvm2", id)
+					l.Virsh(t, "kvm2", "secret-undefine", uuid)
+					begin(t, l, "kvm2", id, uuid)
+				},
+				Config:           open("value_wo = \"typed again\"\nvalue_wo_version = \"2\""),
+				ConfigPlanChecks: acctest.Action(address, update),
+				Check:            resource.ComposeTestCheckFunc(on("now", "kvm1", "kvm2"), described("kvm2", "", "ephemeral='no'")),
+			},
+			{
+				Config:           open("value_wo = \"now\"\nvalue_wo_version = \"2\"\ndescription = \"for Ceph\""),
+				ConfigPlanChecks: acctest.Action(address, update), Check: described("kvm2", "for Ceph", "ephemeral='no'"),
+			},
+			{ // Another description, by hand, is drift. The value stays.
+				PreConfig:        func() { define(t, l, "kvm2", id, l.SecretUUID(t, "kvm1", id)) },
+				Config:           open("value_wo = \"typed again\"\nvalue_wo_version = \"2\"\ndescription = \"for Ceph\""),
+				ConfigPlanChecks: acctest.Action(address, update),
+				Check: resource.ComposeTestCheckFunc(on("now", "kvm1", "kvm2"),
+					described("kvm2", "for Ceph", "ephemeral='no'")),
 			},
 			{
 				Config: open("value_wo = \"now\"\nvalue_wo_version = \"2\"") + strings.Replace(strings.TrimPrefix(

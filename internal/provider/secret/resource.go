@@ -336,11 +336,14 @@ func (r *secretResource) copiesElsewhere(
 	}
 	others := r.Data.Fleet.Connections().Present().Without(known.Names()...)
 	answers := hostset.Ask(ctx, others, func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
-		return h.UserSecret(ctx, m.ID.ValueString())
+		// It finds also one that a killed move has begun to bring.
+		return h.SecretByUsage(ctx, m.Usage.ValueString(), m.UsageID.ValueString())
 	})
 	var names []string
 	for _, a := range hostset.Found(answers) {
-		names = append(names, a.Host)
+		if a.Value.UUID == m.ID.ValueString() {
+			names = append(names, a.Host)
+		}
 	}
 	return others.Named(names...), hostset.Silent(answers)
 }

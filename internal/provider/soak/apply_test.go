@@ -132,6 +132,9 @@ func (w *world) judge(command, text string, took, patience time.Duration) {
 	if lies.MatchString(text) {
 		w.fail("the %s says what no provider may say:\n%s", command, text)
 	}
+	if !w.fault && strings.Contains(text, "last seen: it is Starting") {
+		w.fail("the %s waited in vain for a start that nothing holds up:\n%s", command, text)
+	}
 	if took > patience {
 		w.fail("the %s took %s:\n%s", command, took.Round(time.Second), text)
 	}

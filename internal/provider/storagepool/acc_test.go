@@ -369,6 +369,7 @@ resource "virtfleet_storage_pool" "this" {
 				Config:      config(at + "-2"),
 				ExpectError: regexp.MustCompile(`Unable to update storage pool`),
 			},
+			{Config: config(at), Destroy: true, ExpectError: regexp.MustCompile(`Unable to delete storage pool`)},
 			{
 				PreConfig: func() {
 					if err := has(t, l, name, "<path>"+at+"</path>", own)(nil); err != nil {

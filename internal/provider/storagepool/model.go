@@ -75,16 +75,11 @@ type authModel struct {
 // isImported reports whether the state has only what an import begins with.
 func (m *model) isImported() bool { return m.Type.IsNull() }
 
-// settings returns a pool's settings that aren't in its definition. A new pool starts with its host unless the
-// configuration says otherwise.
-func (m *model) settings(isNew bool) storage.PoolSettings {
+// settings returns a pool's settings that aren't in its definition.
+func (m *model) settings() storage.PoolSettings {
 	s := storage.PoolSettings{Build: m.Build.ValueBool(), Shared: m.Shared.ValueBool(), Autostart: value.Bool(m.Autostart)}
 	if m.Build.IsNull() {
 		s.Build = storage.BuildsByDefault(m.Type.ValueString())
-	}
-	if s.Autostart == nil && isNew {
-		on := true
-		s.Autostart = &on
 	}
 	return s
 }

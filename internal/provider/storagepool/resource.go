@@ -122,7 +122,7 @@ func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, r
 
 // create returns what creates the pool with a UUID.
 func (r *poolResource) create(plan *model, pool storage.Pool) func(uuid string) onhosts.Do {
-	settings := plan.settings(true)
+	settings := plan.settings()
 	return func(uuid string) onhosts.Do {
 		settings.UUID = uuid
 		return func(ctx context.Context, hosts hostset.Set) map[string]error {
@@ -246,7 +246,7 @@ func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	settings := plan.settings(false)
+	settings := plan.settings()
 	settings.MustRefresh = !plan.RefreshTriggers.Equal(state.RefreshTriggers)
 	if len(origin.UUIDs) > 0 {
 		settings.NewUUID = origin.UUIDs[0] // A host that lacks the pool gets one that is recognized as the resource's.

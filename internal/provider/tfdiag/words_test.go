@@ -27,7 +27,6 @@ var otherMeanings = []string{
 	"%q is the configuration for Ignition: declare ignition.",
 	"QEMU reads the configuration for Ignition when the VM starts.",
 	"it must be a JSON object. If this is a Butane configuration, translate it first (butane --strict)",
-	`libvirt can't upload images to Ceph. Convert the image to raw, upload it with "rbd import", and `,
 	"raw commands taint the domain", // libvirt's word.
 	"applied-sources",               // An element of a VM's metadata.
 }

@@ -120,6 +120,14 @@ resource "virtfleet_image" "base" {
 		Config: config(one, "kvm1", "64Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		Check: guestSees("kvm1", "cat /sys/block/vda/size", fmt.Sprint(64<<20/512)),
 	}, resource.TestStep{
+		// A run was killed before it had set the secret's value there.
+		PreConfig: func() {
+			file := "/var/lib/libvirt/" + name + ".xml"
+			id := l.SecretUUID(t, "kvm1", name)
+			l.Run(t, "kvm2", "sh", "-c", fmt.Sprintf("echo \"<secret ephemeral='yes'><uuid>%s</uuid><description>virtfleet is "+
+				"creating this secret</description><usage type='volume'><volume>%s</volume></usage></secret>\" >%s && "+
+				"virsh secret-define %[3]s && rm %[3]s", id, name, file))
+		},
 		Config: config(one, "kvm2", "64Mi", "Always"), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
 		Check:             resource.ComposeTestCheckFunc(encrypted("kvm2"), guestSees("kvm2", read, text), broughtTo("kvm2")),

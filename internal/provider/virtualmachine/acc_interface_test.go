@@ -18,6 +18,8 @@ const (
 	plainBridge, plainAddress = "vf-test0", "192.0.2.1"
 	// vswitch is a bridge of Open vSwitch. taggedPort, whose address is taggedAddress, is its port with VLAN tag 42.
 	vswitch, taggedPort, taggedAddress = "vf-ovs0", "vf-tag42", "198.51.100.1"
+	// switchPort is the interface_id of the virtual port on the switch.
+	switchPort = "ad6e4a1e-4a66-4c5a-b5a4-3f1c0c1d2e01"
 
 	lanMAC, switchMAC, groupMAC = "52:54:00:ad:00:01", "52:54:00:ad:00:02", "52:54:00:ad:00:03"
 	wholeMAC, defaultMAC        = "52:54:00:ad:00:04", "52:54:00:ad:00:05"
@@ -126,7 +128,7 @@ func (c *connected) interfaces(lan, address, tap, vlan string, limit int) hcl {
     tap    = { direct = { device = "eth0", mode = "bridge" }, %s }
     switch = {
       network      = virtfleet_network.switch.name, mac = %q, vlan = { tags = [%s] }
-      virtual_port = { type = "openvswitch", interface_id = "ad6e4a1e-4a66-4c5a-b5a4-3f1c0c1d2e01" }
+      virtual_port = { type = "openvswitch", interface_id = %[14]q }
       bandwidth    = { inbound = { average = %[8]d, peak = %[9]d, burst = 512 }, outbound = { average = %[8]d } }
     }
     group = { network = virtfleet_network.switch.name, mac = %[10]q, port_group = "ops" }
@@ -137,7 +139,7 @@ func (c *connected) interfaces(lan, address, tap, vlan string, limit int) hcl {
       vlan    = { tags = [51, 52], trunk = true, native_tag = 52, native_mode = "tagged" }
     }
   }`, plainBridge, lanMAC, lan, address, tap, switchMAC, vlan, limit, 2*limit, groupMAC, wholeMAC, defaultMAC,
-		nativeMAC)}
+		nativeMAC, switchPort)}
 }
 
 func (c *connected) write(t *testing.T, change hcl) {
@@ -317,6 +319,10 @@ func TestAccInterface_running(t *testing.T) {
 	c.trunks(t, map[string]string{
 		defaultMAC: "41 [41, 44] native-untagged", nativeMAC: "52 [51, 52] native-tagged",
 	})
+	port := c.l.Run(t, interfaceHost, "ovs-vsctl", "get", "interface", c.device(t, switchMAC), "external_ids:iface-id")
+	if !strings.Contains(port, switchPort) {
+		t.Errorf("the switch knows the port as %s", port)
+	}
 	c.importsSwitched(t)
 
 	// What a running guest's ports can be told is changed while its clock runs; its MTU and its queues aren't.

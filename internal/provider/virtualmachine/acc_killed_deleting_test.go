@@ -12,7 +12,8 @@ import (
 
 // TestAccVirtualMachine_killedOnceADiskIsDeleted: the provider is killed when libvirt has deleted a disk's volume, the
 // only one of its storage pool. While another filesystem hides the pool's directory, the disk stays recorded: it may be
-// there. The next apply that sees the directory forgets the disk, and the plan is empty.
+// there. The next apply that sees the directory forgets the disk, and the plan is empty. Killed when a destroy has
+// deleted the other disk, the VM is there, and the next destroy removes it.
 func TestAccVirtualMachine_killedOnceADiskIsDeleted(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -75,5 +76,25 @@ resource "virtfleet_storage_pool" %[1]q {
 	expect(t, tf.Run(t, "apply"), `- "kvm1: `+name+`-data/`+name+`-data-`)
 	recorded("seen", false)
 	noChanges(t, tf)
+
+	// Killed when the last disk of the VM is deleted, and its definition isn't.
+	at = "/var/lib/libvirt/" + name + "-root"
+	declare(viaProxy(l.Gate(t, "kvm1", deleted), "kvm1"), false)
+	destroy := tf.Start(t, "destroy")
+	waitWhileRunning(t, "deleted", destroy, deleted)
+	if err := destroy.KillProvider(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := destroy.Wait(); err == nil {
+		t.Fatalf("the destroy continued:\n%s", out)
+	}
+	if err := contains(l.Virsh(t, "kvm1", "dumpxml", name), at+"/"+name); err != nil {
+		t.Error(err)
+	}
+	declare(direct, false)
 	destroyAndCheck(t, l, tf, name)
+	if left := l.Run(t, "kvm1", "sh", "-c", "ls -A /var/lib/libvirt/"+name+"-*/"); strings.Contains(left, name+"-data-") ||
+		strings.Contains(left, name+"-root-") {
+		t.Errorf("left are %s", left)
+	}
 }

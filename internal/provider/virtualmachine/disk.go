@@ -68,7 +68,8 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	},
 	"volume": schema.StringAttribute{
 		MarkdownDescription: "Existing volume in a storage pool of the host: the `id` of a `virtfleet_volume` " +
-			"(`<pool>/<name>`), or a path. For pools of type `iscsi-direct` and `gluster`, use `network`.",
+			"(`<pool>/<name>`), or a path. For pools of type `iscsi-direct` and `gluster`, use `network`. The disk gets the " +
+			"login of an `rbd` pool once; later differences aren't shown.",
 		Optional: true,
 	},
 	"network": schema.SingleNestedAttribute{

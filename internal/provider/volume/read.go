@@ -82,12 +82,14 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 func (r *volumeResource) refusesImport(
 	ctx context.Context, s *storage.Storage, found hostset.Answer[libvirt.Volume], state *model, diags *diag.Diagnostics,
 ) bool {
-	interrupted, err := s.Interrupted(ctx, found.Host, *found.Value)
+	through, err := s.Interrupted(ctx, found.Host, *found.Value)
 	f := state.failure("import", found.Host, err)
-	if interrupted {
+	if through != "" {
+		f.Host = through
 		f.Err = fmt.Errorf("%w: a run that was creating it was interrupted, so it may lack a part of its content",
 			libvirt.ErrOperationInvalid)
-		f.Remedy = "Apply without importing it: the provider creates it again, or says what to do."
+		f.Remedy = fmt.Sprintf("Apply without importing it, on host %q: the provider creates it again, or says what to do.",
+			through)
 	}
 	if f.Err == nil {
 		var owner string

@@ -99,7 +99,7 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 			"clone": schema.StringAttribute{
 				MarkdownDescription: "How the volume is created from the image. `overlay`: it is based on the host's copy " +
 					"of the image and holds only the changes. `full`: it is an independent copy, as it must be in " +
-					"`logical` and `disk` pools. Default: `overlay`.", Optional: true,
+					"`logical`, `disk` and `rbd` pools. Default: `overlay`.", Optional: true,
 				Validators: []validator.String{
 					value.Among(cloneOverlay, cloneFull), stringvalidator.AlsoRequires(path.MatchRoot("image")),
 				},

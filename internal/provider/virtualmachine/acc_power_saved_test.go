@@ -1,0 +1,53 @@
+package virtualmachine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
+)
+
+// TestAccPower_savedPaused: libvirt starts a VM paused whose memory was saved with virsh managedsave --paused, and
+// gives the pause the reason of one half of a migration. A run that starts the VM resumes it. One that a user has
+// started isn't taken for a migrating VM. It isn't resumed either: it might be one half of a migration that was lost.
+func TestAccPower_savedPaused(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	declare := func(description string) {
+		tf.Config(t, acctest.OneHost(l)+idleVM(l, name).with(hcl{
+			"host": quote("kvm1"), "run_strategy": quote("Always"), "description": quote(description),
+		}).named("vm"))
+	}
+	declare("as it was")
+	tf.Run(t, "apply")
+
+	l.Virsh(t, "kvm1", "managedsave", name, "--paused")
+	tf.Run(t, "apply")
+	if is := strings.TrimSpace(l.Virsh(t, "kvm1", "domstate", name)); is != "running" {
+		t.Errorf("it is %s", is)
+	}
+	noChanges(t, tf)
+
+	l.Virsh(t, "kvm1", "managedsave", name, "--paused")
+	l.Virsh(t, "kvm1", "start", name)
+	const reason = "paused (migrating)"
+	expect(t, l.Virsh(t, "kvm1", "domstate", name, "--reason"), reason)
+	expect(t, tf.Run(t, "apply"), "Warning: Virtual machine is paused and not resumed", "paused (Restore)")
+	state, _ := tf.State(t, virtualmachine.TypeName+".vm")
+	if state["status"] != "Paused" || state["status_reason"] != "Restore" {
+		t.Errorf("the state says it is %v (%v)", state["status"], state["status_reason"])
+	}
+	declare("changed")
+	expect(t, tf.Fail(t, "apply"), "no job runs that would continue it", "virsh resume")
+	expect(t, l.Virsh(t, "kvm1", "domstate", name, "--reason"), reason)
+
+	l.Virsh(t, "kvm1", "resume", name)
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
+}
