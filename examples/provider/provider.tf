@@ -17,7 +17,7 @@ provider "virtfleet" {
       labels       = { zone = "b" }
       memory_limit = "48Gi"
 
-      # The disks in a storage pool may grow to 1.5 times what the pool has, and not to more.
+      # The volumes of a storage pool may grow to 1.5 times its capacity together, not to more.
       storage_overprovisioning_factor = 1.5
     }
   }

@@ -40,7 +40,7 @@ var cpuRules = map[string]rule{
 	},
 	"cpu.count above the maximum": {
 		effect: restart,
-		why:    "The running VM has no free sockets; cpu.max_sockets reserves them when it starts.",
+		why:    "The running VM has no free sockets; cpu.max_sockets reserves them at VM start.",
 	},
 	"cpu.count fewer": {
 		effect: restart, why: "Not every guest can give up virtual CPUs while it runs, so fewer require a restart.",

@@ -4,6 +4,7 @@ package faults
 const (
 	staysAtSource = "error `Unable to move virtual machine`, `is on host \"...\" (Running)`; the guest continues " +
 		"on the source"
+	handover  = ". At the handover: as with libvirtd frozen"
 	sameMove  = "the same move"
 	moves     = "moves the VM"
 	movesCold = moves + "; starts a guest that a drain shut down"
@@ -17,7 +18,6 @@ const (
 	comesLate  = "all of the memory arrives, and the guest runs on the target. The apply fails at the limit of its " +
 		"`timeouts`"
 	noMove   = "an update in place, and no move"
-	twice    = "peer-to-peer-migrations.md#if-the-connection-to-the-target-breaks-at-the-handover"
 	endsMove = "removes what is left at the source; the guest isn't restarted"
 )
 
@@ -52,15 +52,18 @@ func (t Test) at(sub string) Test {
 }
 
 var preCopy = []Cell{
-	{SSHAtSource, staysAtSource, sameMove, moves, []Test{moveBreaks.at("the source's SSH server is gone")}, ""},
-	{SSHAtTarget, staysAtSource, sameMove, moves, []Test{moveBreaks.at("the target's SSH server is gone")}, ""},
-	{LibvirtdKilled, staysAtSource, sameMove, moves, []Test{
+	{SSHAtSource, staysAtSource + handover, sameMove, moves, []Test{
+		moveBreaks.at("the source's SSH server is gone"), lostMover,
+	}, ""},
+	{SSHAtTarget, staysAtSource + handover, sameMove, moves, []Test{
+		moveBreaks.at("the target's SSH server is gone"), neverTwice,
+	}, ""},
+	{LibvirtdKilled, staysAtSource + handover, sameMove, moves, []Test{
 		whatBreaks.at("the source's libvirtd is killed"), whatBreaks.at("the target's libvirtd is killed"), moveBreaks,
 	}, ""},
 	{
-		LibvirtdFrozen, "error `Unable to move virtual machine`; the guest continues on the source. If the target's " +
-			"libvirtd freezes at the handover, the guest is paused until the next apply: apply soon. It doesn't run on both " +
-			"hosts, with [rare exceptions](" + twice + ")",
+		LibvirtdFrozen, "error `Unable to move virtual machine`; the guest continues on the source. At the handover, it is " +
+			"paused until the next apply: apply soon. It runs on both hosts only in the setups above",
 		sameMove, "moves the VM, or lets it continue on the target if it was started there",
 		[]Test{copying.at("libvirtd frozen"), copying.at("frozen at the handover"), neverTwice},
 		"",
@@ -92,7 +95,7 @@ var preCopy = []Cell{
 		"",
 	},
 	{
-		LinkCut, staysAtSource + ". If the target's link is cut at the handover: as with libvirtd frozen", sameMove, moves,
+		LinkCut, staysAtSource + handover, sameMove, moves,
 		[]Test{whatBreaks.at("the link is cut"), moveBreaks},
 		"",
 	},

@@ -143,7 +143,7 @@ func (m *Manager) wakeForShutdown(ctx context.Context, vm *inventory.VM) (bool, 
 }
 
 // resumeSaved resumes a VM that was just started from saved memory, if it was saved to stay paused ("virsh managedsave
-// --paused"), and sets its clock. Nobody else migrates it: it is locked, and was off.
+// --paused"), and sets its clock. No other run migrates it: it is locked, and was off.
 func (m *Manager) resumeSaved(ctx context.Context, vm *inventory.VM) error {
 	after, cancel := lease.GraceContext(ctx)
 	defer cancel()

@@ -52,7 +52,7 @@ var numbers = []struct{ file, name, code, guide string }{
 	{"fleet/migration/stall.go", "stallMargin", "0.04", "isn't at least 4 % lower"},
 	{
 		"fleet/migration/stall.go", "patienceDecay", "0.5",
-		"It waits 20 seconds for a pass like that, then 10, and so on, each time half as long",
+		"It waits 20 seconds for one like that; then 10 seconds, in which one like the second best will do too; then 5",
 	},
 	{"fleet/migration/stall.go", "precopyPossibleFactor", "1.5", "takes at most one and a half times that"},
 	{"fleet/migration/stall.go", "switchoverTimeout", "time.Minute", "QEMU has one minute to pause the guest"},
