@@ -261,8 +261,8 @@ func (vm *VM) RequireIdle() error {
 			VM: vm.Name, Host: vm.Host, Kind: ErrBusy,
 			Detail: "its guest is paused, and no job runs that would continue it: its memory was restored and left paused, or " +
 				"a user's migration was lost at the handover",
-			Remedy: fmt.Sprintf("If it was migrated, find out whether it runs on the target. If it doesn't, or wasn't migrated, "+
-				"run \"virsh resume %s\" on host %q.", vm.UUID, vm.Host),
+			Remedy: fmt.Sprintf("If it was migrated, find out whether it runs on the target. If it doesn't, or wasn't "+
+				"migrated, run \"virsh resume %s\" on host %q.", vm.UUID, vm.Host),
 			Next: Retry,
 		}
 	case !vm.Migrating:

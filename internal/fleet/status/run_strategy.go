@@ -99,8 +99,8 @@ const ReasonSuspended = "PMSuspended"
 const ReasonStranded = "MigrationInterrupted"
 
 // ReasonRestoredPaused is the status reason of a VM whose guest is paused as for a migration while its host runs no job
-// on it. libvirt can't tell a VM whose memory was restored and left paused from one half of a migration that was lost at
-// the handover, so no run resumes it.
+// on it. libvirt can't tell a VM whose memory was restored and left paused from one half of a migration that was lost
+// at the handover, so no run resumes it.
 const ReasonRestoredPaused = "Restore"
 
 // ReasonRestartInterrupted is the status reason of a VM that an update shut down to restart it, and didn't start.

@@ -142,12 +142,15 @@ func (s *scene) drainsCold(t *testing.T, fault, image, content string) {
 	config(fmt.Sprintf("resource \"virtfleet_host_maintenance\" \"this\" {\n  host = %q\n"+
 		"  timeouts = { create = \"%v\" }\n  depends_on = [virtfleet_eviction_policy.this]\n}\n", from.Name, brief))
 	link, looked := linkCut(to), false
-	undo := link.undo
-	link.undo = func(ctx context.Context) error {
+	look := func() {
 		if now := s.state(t, from); !looked && !strings.HasPrefix(now, "running (booted)") {
 			t.Errorf("%s: after the drain has failed, host %s has it %q", fault, from.Name, now)
 		}
 		looked = true
+	}
+	undo := link.undo
+	link.undo = func(ctx context.Context) error {
+		look()
 		return undo(ctx)
 	}
 	s.play(t, struck{

@@ -48,8 +48,8 @@ func (r *Resource) Schema(ctx context.Context, _ resource.SchemaRequest, resp *r
 					"nothing, but a change of this does.",
 			},
 			migrationoptions.Name: migrationoptions.OfResource("How the VM is moved. What isn't set comes from the VM's " +
-				"`virtfleet_migration_policy`, then from the provider's block. A change applies to the next migration. A destroy, " +
-				"also before a replacement, resumes a broken post-copy without these."),
+				"`virtfleet_migration_policy`, then from the provider's block. A change applies to the next migration. A " +
+				"destroy, also before a replacement, resumes a broken post-copy without these."),
 			"timeouts": value.Timeouts(ctx, timeouts.Opts{
 				Create: true, Read: true, Delete: true,
 				CreateDescription: "For the migration, including the wait for `migration_limits`. After that it is aborted, and " +

@@ -30,8 +30,8 @@ type needs struct {
 	// unmade are live changes that the state already has: an earlier update wrote them to the definition, and failed
 	// before it changed the running VM.
 	unmade []domain.Change
-	// undefined are devices that the running VM has as declared, and its definition lacks: an update was to remove them, and
-	// the guest hasn't released them, or a user has attached them with --live alone.
+	// undefined are devices that the running VM has as declared, and its definition lacks: an update was to remove them,
+	// and the guest hasn't released them, or a user has attached them with --live alone.
 	undefined []domain.Change
 	// rebuilt are the changes that need a new VM.
 	rebuilt []domain.Change
