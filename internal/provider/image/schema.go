@@ -56,6 +56,9 @@ const imageDescription = "Puts a disk image on hosts, for disks and volumes. The
 	"disk is based on it.\n\n" +
 	"**Destroy:** removes the copies. If a disk is based on a copy, the destroy fails, and that copy stays. The " +
 	"same holds for a host that leaves `hosts`.\n\n" +
+	"**Two configurations:** if a host has a copy of the same `name` and content, it isn't sent again, whoever sent it. " +
+	"A destroy in either configuration removes it where no disk is based on it. The next plan of the other " +
+	"shows that, and its apply sends it again. To keep them apart, use different names.\n\n" +
 	"**Interruptions:** the next apply continues. No disk can use an incomplete copy. See [How an image gets to the " +
 	"hosts](../guides/images-and-disks.md#how-an-image-gets-to-the-hosts)."
 
