@@ -110,7 +110,9 @@ func twoAddresses(typeName, id string, created bool) *tfprotov6.Diagnostic {
 		"lifecycle { destroy = false }\n}", typeName)
 	if created {
 		does, then = "creates", "The apply would delete its data."
-		remedy, rest = "", "To have an empty one instead, remove the resource, apply, and then add the other one."
+		remedy, rest = "", "If a create_before_destroy left it as a deposed object, \"terraform state rm\" and \"terraform "+
+			"import\" make it this resource's again. To have an empty one instead, remove the resource, apply, and add the "+
+			"other one then."
 	}
 	d := diag.NewErrorDiagnostic("Object is destroyed under its former address", fmt.Sprintf(
 		"The plan destroys %s %q, and %s it under another address. %s\n\nIf the resource was renamed, moved to a module, or "+

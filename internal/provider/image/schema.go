@@ -56,9 +56,6 @@ const imageDescription = "Puts a disk image on hosts, for disks and volumes. The
 	"disk is based on it.\n\n" +
 	"**Destroy:** removes the copies. If a disk is based on a copy, the destroy fails, and that copy stays. The " +
 	"same holds for a host that leaves `hosts`.\n\n" +
-	"**Two configurations:** if a host has a copy of the same `name` and content, it isn't sent again, whoever sent it. " +
-	"A destroy in either configuration removes it where no disk is based on it. The next plan of the other " +
-	"shows that, and its apply sends it again. To keep them apart, use different names.\n\n" +
 	"**Interruptions:** the next apply continues. No disk can use an incomplete copy. See [How an image gets to the " +
 	"hosts](../guides/images-and-disks.md#how-an-image-gets-to-the-hosts)."
 
@@ -72,7 +69,8 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 				"**are replaced, without their data**."),
 			"name": schema.StringAttribute{
 				MarkdownDescription: "Name of the image. Each copy is a volume named `<name>-<first 12 digits of its " +
-					"SHA-256>`. Images in one pool need different names. A change replaces the image, and **can delete volumes**: " +
+					"SHA-256>`. Images in one pool need different names, also in two configurations: those with one content " +
+					"share copies, and a destroy removes them for both. A change replaces the image, and **can delete volumes**: " +
 					"see `id`.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
