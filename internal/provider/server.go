@@ -130,8 +130,20 @@ func (s *server) ReadResource(
 	return s.frameworkServer.ReadResource(ctx, req)
 }
 
-// PlanResourceChange returns the prior state if there is nothing to change.
+// PlanResourceChange plans, and refuses to destroy an object that the same plan keeps or creates for another resource.
 func (s *server) PlanResourceChange(
+	ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
+) (*tfprotov6.PlanResourceChangeResponse, error) {
+	twice := plannedTwice(ctx, s.provider.data(), req)
+	resp, err := s.plan(ctx, req)
+	if err == nil && twice != nil {
+		resp.Diagnostics = append(resp.Diagnostics, twice)
+	}
+	return resp, err
+}
+
+// plan returns the prior state if there is nothing to change.
+func (s *server) plan(
 	ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
 ) (*tfprotov6.PlanResourceChangeResponse, error) {
 	if req.TypeName == virtualmachine.TypeName {

@@ -357,6 +357,9 @@ func (i *Image) inspect(data []byte) error {
 				libvirt.ErrUnsupported, format)
 		}
 	}
+	if isPage(data) {
+		return fmt.Errorf("%w: the content is an HTML page, which begins with %q", ErrNoImage, firstLine(data))
+	}
 	header, err := libvirt.InspectImage(data)
 	switch {
 	case err != nil:

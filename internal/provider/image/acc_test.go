@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -394,6 +395,56 @@ func TestAccImage_refused(t *testing.T) {
 			}},
 		},
 	})
+}
+
+// TestImage_notOfADisk: an HTML page that a server sends in place of a file is no image, whether a plan finds it in a
+// local file or an apply in a download. Of other content that is hardly a disk's, plan and apply warn.
+func TestImage_notOfADisk(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	const page, text = "\n <!DOCTYPE html>\n<html><body>Log in</body></html>\n", "hello\n"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		served := map[string]string{"/page": page, "/text": text, "/cut": strings.Repeat("x", 1000)}
+		_, _ = io.WriteString(w, served[r.URL.Path])
+	}))
+	t.Cleanup(server.Close)
+	file := func(content string) string {
+		path := filepath.Join(t.TempDir(), "disk.raw")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf("file = %q", path)
+	}
+	url := func(path string) string { return fmt.Sprintf("url = %q", server.URL+path) }
+	config := func(source string) string {
+		return acctest.Local("") + fmt.Sprintf("resource \"virtfleet_image\" \"this\" {\nname = \"base\"\n"+
+			"pool = \"default-pool\"\nsource = { %s }\n}\n", source)
+	}
+	const odd = "Image may not be one of a disk"
+	tf := acctest.NewCLI(t)
+	for _, tt := range []struct {
+		command, source, want string
+		fails                 bool // The test driver accepts no uploads.
+	}{
+		{"plan", file(page), "an HTML page", true},
+		{"apply", url("/page"), "an HTML page", true},
+		{"plan", file(text), "less than one sector", false},
+		{"apply", url("/text"), odd, true},
+		{"apply", url("/cut"), "isn't a multiple of the 512 bytes", true},
+	} {
+		tf.Config(t, config(tt.source))
+		out, err := tf.Try(t, tt.command)
+		if !strings.Contains(out, tt.want) || (err != nil) != tt.fails {
+			t.Errorf("%s of %s: %v, want %q: %s", tt.command, tt.source, err, tt.want, out)
+		}
+		if refused := strings.Contains(out, "this is no disk image"); refused != (tt.want == "an HTML page") {
+			t.Errorf("%s of %s is refused: %t: %s", tt.command, tt.source, refused, out)
+		}
+	}
+	tf.Config(t, config(file(strings.Repeat("x", 1024))))
+	if out := tf.Run(t, "plan"); strings.Contains(out, odd) {
+		t.Errorf("a plan warns of an image of two sectors: %s", out)
+	}
 }
 
 // TestImage_formatOfPool: a pool whose volumes are raw gets no qcow2 image. The plan says so for a local file, and the

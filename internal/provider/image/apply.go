@@ -123,6 +123,7 @@ func (r *imageResource) fetchAndSend(
 		return nil, diags
 	}
 	plan.setFromInfo(fetched.ImageInfo)
+	diags.Append(plan.warnOdd(fetched.Format, fetched.Bytes)...)
 	*n = now
 	n.Seal = fetched.Seal
 	return r.sendTo(ctx, targets, plan, fetched), diags

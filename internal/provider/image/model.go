@@ -50,9 +50,22 @@ func unavailableRemedy(err error) string {
 	case errors.Is(err, storage.ErrNotServed):
 		return "Correct url or checksum of source. Where Terraform runs, \"curl -I\" with the URL shows what the server " +
 			"answers."
+	case errors.Is(err, storage.ErrNoImage):
+		return "Correct url or file of source. A server may send a page in place of a file, for example one that asks " +
+			"to log in. Where Terraform runs, \"curl -L\" with the URL shows it. With checksum, another content is refused."
 	default:
 		return ""
 	}
+}
+
+// warnOdd returns a warning if a raw image of that size is hardly one of a disk. bytes is 0 if the size is unknown.
+func (m *model) warnOdd(format string, bytes uint64) (diags diag.Diagnostics) {
+	if odd := storage.Oddity(format, bytes); odd != "" && bytes > 0 {
+		diags.AddAttributeWarning(path.Root("source"), "Image may not be one of a disk", fmt.Sprintf("%s is raw, which is "+
+			"what isn't known as another format: %s. It may be another file than you mean, such as a text, or it was cut "+
+			"off.\n\nLook at it, and set source.checksum, with which another content is refused.", m.noun(), odd))
+	}
+	return diags
 }
 
 func (s *sourceModel) storage() storage.Source {

@@ -186,10 +186,14 @@ func checkFormat(
 	file, _ := source.Attributes()["file"].(types.String)
 	if format == "" && file.ValueString() != "" {
 		var err error
-		format, _, err = storage.FileFormat(file.ValueString())
+		var bytes uint64
+		format, bytes, err = storage.FileFormat(file.ValueString())
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // The file may be created before the image.
-			diags.Append(m.failure("fetch", err).AttributeError(path.Root("source")))
+			f := m.failure("fetch", err)
+			f.Remedy = unavailableRemedy(err)
+			diags.Append(f.AttributeError(path.Root("source")))
 		}
+		diags.Append(m.warnOdd(format, bytes)...)
 	}
 	if diags.HasError() {
 		return diags

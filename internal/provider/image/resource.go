@@ -65,6 +65,7 @@ func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, 
 	}
 	defer func() { _ = fetched.Close() }()
 	plan.setFromInfo(fetched.ImageInfo)
+	resp.Diagnostics.Append(plan.warnOdd(fetched.Format, fetched.Bytes)...)
 	failed := r.sendTo(ctx, targets, &plan, fetched)
 	if len(failed) == len(targets) {
 		resp.Diagnostics.Append(onhosts.Failures("create", plan.noun(), failed)...)
@@ -178,8 +179,8 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	resp.Diagnostics.Append(diags...)
 	failed := map[string]error{}
 	if plan.SHA256.IsUnknown() || lacksCopy(targets, state.HostStates) {
-		if failed, diags = r.fetchAndSend(ctx, targets, &plan, &state, &n); diags.HasError() {
-			resp.Diagnostics.Append(diags...)
+		failed, diags = r.fetchAndSend(ctx, targets, &plan, &state, &n)
+		if resp.Diagnostics.Append(diags...); diags.HasError() {
 			return
 		}
 		resp.Diagnostics.Append(onhosts.Failures("update", plan.noun(), failed)...)

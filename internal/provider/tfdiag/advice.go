@@ -29,7 +29,8 @@ func advice(remedy string, next fleet.Next, existing string) string {
 		text = joinSentences(remedy, inTerraform[next].after)
 	}
 	if existing != "" { // The command is on a line of its own, so that it can be copied.
-		text = "To manage what exists, import it: terraform import <address> " + existing + "\n" + text
+		text = "If a resource that has it was renamed, add a moved block, and don't import it. Otherwise, to manage what " +
+			"exists, import it: terraform import <address> " + existing + "\n" + text
 	}
 	return strings.TrimSpace(text)
 }

@@ -39,7 +39,8 @@ var ownDiskAttributes = attributes{
 	},
 	"size": schema.StringAttribute{
 		MarkdownDescription: "Size of a disk with `pool`, such as `20Gi`. Required without `image`. An increase takes " +
-			"effect while the VM runs; a decrease fails the plan. Default: the size of the image.",
+			"effect while the VM runs; a decrease fails the plan. A plan doesn't see that another tool has resized the file. " +
+			"Default: the size of the image.",
 		CustomType: value.QuantityType,
 		Optional:   true,
 	},
