@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRunningKeys_detachedByHand: a device that was renamed while the VM runs, and that a person then detached from the
+// TestRunningKeys_detachedByHand: a device that was renamed while the VM runs, and that a user then detached from the
 // definition alone, is in the definition again after an update, as the one that runs.
 func TestRunningKeys_detachedByHand(t *testing.T) {
 	t.Parallel()

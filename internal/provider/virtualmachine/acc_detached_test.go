@@ -9,9 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_detachedAfterRename: an interface whose key was changed while the VM ran, and that a person then
-// detached, is attached again. No guest releases it: only the definition has lost it, and gets the same interface again.
-// The same if the record of the new key was lost.
+// TestAccVirtualMachine_detachedAfterRename: an interface whose key was changed while the VM ran, and that a user then
+// detached, is attached again. No guest releases it: only the definition has lost it, and gets the same interface
+// again. The same if the record of the new key was lost.
 func TestAccVirtualMachine_detachedAfterRename(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
