@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 )
@@ -91,4 +92,22 @@ func RunningKeys(live, persistent *Definition) (disks map[string]string, interfa
 		}
 	}
 	return disks, interfaces
+}
+
+// WithRunningMACs gives declared interfaces without an address that of the running device that they are, if that device
+// isn't in the persistent definition: it was detached there, but the guest didn't release it. With an address of its
+// own, the definition's interface would be another one than the running device.
+func (s Spec) WithRunningMACs(live, persistent Spec) Spec {
+	running := AlignKeys(&live, &persistent).Interfaces
+	defined := interfaces.pairDevices(persistent.Interfaces, s.Interfaces)
+	all := maps.Clone(s.Interfaces)
+	for key, old := range interfaces.pairDevices(running, s.Interfaces) {
+		nic := all[key]
+		if nic.MAC == "" && !hasKey(persistent.Interfaces, old) && !hasKey(running, defined[key]) {
+			nic.MAC = running[old].MAC
+			all[key] = nic
+		}
+	}
+	s.Interfaces = all
+	return s
 }

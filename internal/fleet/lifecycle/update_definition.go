@@ -204,6 +204,10 @@ func (u *update) edit(current *domain.Definition) (edited *domain.Definition, ch
 	spec := u.want.Spec
 	spec.Name = "" // under another name the definition would be another VM's; see renameVM
 
+	if live := u.vm.LiveSpec; live != nil && u.vm.Persistent {
+		spec = spec.WithRunningMACs(*live, current.Spec())
+	}
+
 	if err := edited.Apply(spec); err != nil {
 		return nil, false, &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
 	}

@@ -1,0 +1,57 @@
+package virtualmachine_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccVirtualMachine_detachedAfterRename: an interface whose key was changed while the VM ran, and that a user then
+// detached, is attached again. No guest releases it: only the definition has lost it, and gets the same interface
+// again. The same if the record of the new key was lost.
+func TestAccVirtualMachine_detachedAfterRename(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	declare := func(nics string) {
+		tf.Config(t, acctest.OneHost(l)+idleVM(l, name).with(hcl{"host": quote("kvm1"), "interfaces": nics}).String())
+		tf.Run(t, "apply")
+	}
+	addresses := func(options ...string) string {
+		xml := l.Virsh(t, "kvm1", append([]string{"dumpxml", name}, options...)...)
+		return strings.Join(regexp.MustCompile(`<mac address='[^']*'`).FindAllString(xml, -1), " ")
+	}
+	declare(`{ lan = { network = "default" }, second = { network = "default" } }`)
+	declare(`{ lan = { network = "default" }, third = { network = "default", link_up = false } }`)
+	process := &started{l: l, host: "kvm1", name: name}
+	process.pid = process.read(t)
+	was := addresses()
+	second := was[strings.LastIndex(was, "52:54:") : len(was)-1]
+	for _, forget := range []bool{false, true} {
+		// virsh removes it from the definition, and only asks the guest to release it.
+		l.Virsh(t, "kvm1", "detach-interface", name, "network", "--live", "--config", "--mac", second)
+		if next := addresses("--inactive"); strings.Contains(next, second) {
+			t.Fatalf("it should be gone from the definition: %s", next)
+		}
+		if forget {
+			l.Virsh(t, "kvm1", "metadata", name, "urn:virtfleet:1", "--remove", "--live", "--config")
+		}
+		tf.Run(t, "apply")
+		if runs, next := addresses(), addresses("--inactive"); runs != was || next != was {
+			t.Errorf("forgotten %v: what runs has %s, the definition has %s, want %s", forget, runs, next, was)
+		}
+		noChanges(t, tf)
+		if state, _ := tf.State(t, address); state["restart_required"] != false {
+			t.Errorf("forgotten %v: restart_required is %v", forget, state["restart_required"])
+		}
+	}
+	if err := process.same(t)(nil); err != nil {
+		t.Error(err)
+	}
+	destroyAndCheck(t, l, tf, name)
+}
