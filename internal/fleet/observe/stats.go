@@ -132,8 +132,8 @@ func (ob *Observer) Sample(ctx context.Context, vms []*inventory.VM) (map[string
 	return samples, nil
 }
 
-// RefreshMarks makes the next HostSample have what a drain wrote on a host: the metadata of these VMs, of which an event
-// told, and the host's record.
+// RefreshMarks makes the next HostSample have what a drain wrote on a host: the metadata of these VMs, of which an
+// event told, and the host's record.
 func (ob *Observer) RefreshMarks(ctx context.Context, name string, uuids []string) {
 	if h, err := ob.hosts.AskedHost(name); err == nil {
 		ob.hosts.RefreshVMs(ctx, name, uuids)

@@ -101,8 +101,8 @@ func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	if doubts := evacuationsteps.DoubtText(plan.Steps); doubts != "" && !plan.Recorded {
 		resp.Diagnostics.Append(tfdiag.Problems([]fleet.Problem{{
 			Attribute: "host", Summary: "Unable to determine whether the virtual machine can be moved", Warning: true,
-			Detail: fmt.Sprintf("To drain host %q, virtual machines are to be moved while they run. These checks have no result "+
-				"yet. If one of them blocks the move, the drain does what fallback says, or fails:\n%s",
+			Detail: fmt.Sprintf("To drain host %q, virtual machines are to be moved while they run. These checks have no "+
+				"result yet. If one of them blocks the move, the drain does what fallback says, or fails:\n%s",
 				m.Host.ValueString(), doubts),
 		}})...)
 	}

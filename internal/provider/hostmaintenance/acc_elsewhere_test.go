@@ -13,7 +13,8 @@ import (
 func TestAccHostMaintenance_offElsewhere(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	config := p.maintenance("") + p.managed(t, "there", fmt.Sprintf("memory = { size = \"32Mi\" }\n  host = %q", p.to.Name))
+	config := p.maintenance("") +
+		p.managed(t, "there", fmt.Sprintf("memory = { size = \"32Mi\" }\n  host = %q", p.to.Name))
 	p.tf.Config(t, p.block()+config)
 	p.tf.Run(t, "apply")
 	p.l.Virsh(t, p.to.Name, "destroy", p.prefix+"-there")

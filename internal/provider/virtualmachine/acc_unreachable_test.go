@@ -145,8 +145,8 @@ func TestAccVirtualMachine_silentHostMayRunIt(t *testing.T) {
 	noChanges(t, tf) // It runs here, so whatever the other host has doesn't matter.
 	l.Virsh(t, "kvm1", "destroy", name)
 	expect(t, tf.Fail(t, "plan"), "Error: Unable to plan virtual machine",
-		`It is not started, since it may be running on "kvm2", which can't be asked.`, `It is off on host "kvm1".`, "Host: kvm2",
-		"fenced = true")
+		`It is not started, since it may be running on "kvm2", which can't be asked.`, `It is off on host "kvm1".`,
+		"Host: kvm2", "fenced = true")
 
 	// One that runs is restarted all the same, if that is what its user wants: it can't be running elsewhere.
 	proxy.Restore()
