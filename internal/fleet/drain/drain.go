@@ -48,6 +48,8 @@ type drainRun struct {
 	ended    bool
 	// failedTargets are, by UUID, the targets to which a move of the VM failed.
 	failedTargets map[string][]string
+	// unsafe are, by UUID, the targets to which libvirt refused to move the VM live, because of its disks.
+	unsafe map[string][]string
 
 	// moveSlots bound how many VMs move at a time, endSlots how many guests are shut down or saved at a time.
 	moveSlots, endSlots *admission.Slots

@@ -16,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // runStep carries out one step: it tries the step until it succeeds, time is over, or no retry can help. Before each
@@ -102,6 +103,7 @@ func (d *drainRun) tryAndNote(ctx context.Context, i int, rule evacuation.Rule, 
 	case d.drainer.hosts.IsGone(ctx, d.steps[i].UUID, d.lastKnown(), t.last):
 		t.last, t.final = errGone, true // It counts as under way until that is noted.
 	default:
+		t.last = d.noteUnsafe(i, t.last)
 		t.final = isPermanent(t.last) || d.hasNoWayOut(ctx, i, t.last)
 		d.endTry(i)
 	}
@@ -134,10 +136,12 @@ func ruleOf(in evacuation.Input, s hostrecord.RecordedStep) evacuation.Rule {
 func (d *drainRun) lastKnown() inventory.LastKnown { return inventory.LastKnown{Host: d.Host} }
 
 // hasNoWayOut says whether a VM whose move was refused with err can't leave to any host by any method that its rule
-// allows: a user has to resolve that first. If the steps are to be followed exactly, beginTry stops the drain instead.
+// allows: a user has to resolve that first. If the steps are to be followed exactly, beginTry stops the drain instead,
+// unless libvirt has refused the only step.
 func (d *drainRun) hasNoWayOut(ctx context.Context, i int, err error) bool {
-	if d.Steps != nil || !errors.Is(err, migration.ErrBlocked) {
-		return false
+	unsafe := errors.Is(err, libvirt.ErrUnsafe)
+	if d.Steps != nil || !unsafe && !errors.Is(err, migration.ErrBlocked) {
+		return d.Steps != nil && unsafe
 	}
 
 	in, err := d.refreshInput(ctx, d.steps[i].UUID)
@@ -159,7 +163,7 @@ func (d *drainRun) refreshInput(ctx context.Context, uuid string) (evacuation.In
 		moveStopped: d.MoveStopped, askQEMU: true, known: d.inspectedExcept(uuid),
 	})
 
-	return in, err
+	return d.withUnsafe(in, uuid), err
 }
 
 // inspectedExcept returns the VMs that the drain has inspected, by UUID, without the VM that is to be inspected again.

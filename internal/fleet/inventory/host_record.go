@@ -94,6 +94,38 @@ func recordError(h *Host, what string, err error) error {
 	}
 }
 
+// ForgetCordon makes the next reader read the record again if the host was cordoned when it was last read: a drain
+// writes there how far it is, of which no event tells. It leaves a reading that is running alone.
+func (h *Host) ForgetCordon() {
+	h.mu.Lock()
+	v := h.view
+	h.mu.Unlock()
+
+	if v == nil || !v.record.isCordoned() {
+		return
+	}
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if h.view == v {
+		next := *v
+		next.record = &recordCell{}
+		h.view = &next
+	}
+}
+
+// isCordoned reports whether the record, if it was read, has a cordon. It is false while the record is being read.
+func (c *recordCell) isCordoned() bool {
+	if !c.mu.TryLock() {
+		return false
+	}
+
+	defer c.mu.Unlock()
+
+	return c.record != nil && c.record.Cordon != nil
+}
+
 // ForgetRecord makes the next reader read the record from the host again.
 func (h *Host) ForgetRecord() {
 	h.mu.Lock()

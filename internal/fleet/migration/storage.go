@@ -88,7 +88,9 @@ func (t preflight) checkReachable(f *blockerList, disk domain.MobileDisk, here, 
 	case t.blockIfDifferent(f, disk, here, there):
 	case there == nil:
 		t.mayNotReach(f, disk, fmt.Sprintf("%s, which is in no storage pool, so that whether host %q has it is unknown",
-			what, t.target.Name()), "Define a storage pool for it on both hosts."+blockDanger(disk))
+			what, t.target.Name()), "Define a storage pool for it on both hosts. If its directory is a pool already, run "+
+			"\"virsh pool-refresh\" for the pool on both hosts: libvirt doesn't see a file that was made without it."+
+			blockDanger(disk))
 	case !disk.ReadOnly && disk.Block:
 		t.mayNotReach(f, disk, fmt.Sprintf("%s; host %q has a volume of that path too, and whether it is the same storage "+
 			"is unknown", what, t.target.Name()), "If it is the same device, say so: disks."+disk.Key+".shared = true."+

@@ -8,6 +8,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // failure returns the error of a migration that did not move the VM.
@@ -68,6 +69,8 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 			"that of host %q must be for the name or address at which the other reaches it. Or choose transport ssh_relay, "+
 			"which needs none.", to.Name)
 	case errors.Is(err, migration.ErrBlocked): // The blockers say what to do.
+	case errors.Is(err, libvirt.ErrUnsafe):
+		e.Remedy = migration.UnsafeRemedy + "."
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Remedy, e.Next = "If it needs longer, raise timeouts.", inventory.Continue
 	case errors.Is(err, context.Canceled):

@@ -132,8 +132,18 @@ func (ob *Observer) Sample(ctx context.Context, vms []*inventory.VM) (map[string
 	return samples, nil
 }
 
+// RefreshMarks makes the next HostSample have what a drain wrote on a host: the metadata of these VMs, of which an
+// event told, and the host's record.
+func (ob *Observer) RefreshMarks(ctx context.Context, name string, uuids []string) {
+	if h, err := ob.hosts.AskedHost(name); err == nil {
+		ob.hosts.RefreshVMs(ctx, name, uuids)
+		h.ForgetRecord()
+	}
+}
+
 // HostSample reads the statistics of all VMs of one host in two calls. It takes VMs and policies from the host's view,
-// which it reads again when it is older than a minute or lacks a VM.
+// which it reads again when it is older than a minute or lacks a VM. It also reads the record of a cordoned host, which
+// changes while it is drained.
 func (ob *Observer) HostSample(ctx context.Context, name string) (HostSamples, error) {
 	h, err := ob.hosts.AskedHost(name)
 	if err != nil {
@@ -146,6 +156,8 @@ func (ob *Observer) HostSample(ctx context.Context, name string) (HostSamples, e
 	}
 
 	at := time.Now()
+
+	h.ForgetCordon()
 
 	v, err := ob.hosts.ViewWith(ctx, h, all)
 	if err != nil {

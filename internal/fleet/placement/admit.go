@@ -201,8 +201,8 @@ func VerifyStartable(vm *inventory.VM) error {
 
 	return &inventory.Error{
 		VM: vm.Name, Host: vm.SilentHosts[0], Kind: inventory.ErrUnreachable,
-		Detail: fmt.Sprintf("it is not started, since it may be running on %s, which can't be asked",
-			inventory.QuoteList(vm.SilentHosts)),
+		Detail: fmt.Sprintf("it is not started, since it may be running on %s, which can't be asked. It is off on host %q",
+			inventory.QuoteList(vm.SilentHosts), vm.Host),
 		Remedy: "Bring the host back. Or make sure that it is off, then set its fenced = true: its VMs are then created on " +
 			"other hosts.",
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // ErrShared means that another VM has the same name or writes to the same disk, and runs or is started by its host at
@@ -161,8 +162,12 @@ func sameDisk(c claim, disk domain.DiskUse, host string, e *inventory.Entry, oth
 
 // claimReason returns why a domain has a claim.
 func claimReason(e *inventory.Entry) string {
-	if e.Active() {
-		return "is running (" + e.State.String() + ")"
+	switch {
+	case e.State == libvirt.Running:
+		return "is running"
+	case e.Active():
+		return "isn't off (" + e.State.String() + ")"
+	default:
 	}
 
 	return "is started when that host boots"

@@ -94,7 +94,7 @@ func Run(ctx context.Context, args []string, version string, open config.Opener,
 	for _, host := range f.AskedHosts() {
 		following.Go(func() {
 			// The next scrape finds what a host doesn't report.
-			if err := f.Follow(background, host, s.transitions.noteEvent); err != nil {
+			if err := f.Follow(background, host, s.noteEvent); err != nil {
 				log.WarnContext(background, "events can't be followed", "host", host, "error", err.Error())
 			}
 		})

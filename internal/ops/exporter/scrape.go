@@ -44,6 +44,8 @@ type scraper struct {
 	background context.Context //nolint:containedctx // guests are queried between scrapes
 	// transitions is since when VMs have had their status.
 	transitions *transitions
+	// marks are the VMs that a scrape reads again.
+	marks marks
 
 	mu   sync.Mutex
 	down map[string]string // hosts that did not answer at the last scrape, and why, without numbers
@@ -181,6 +183,12 @@ func (s *scraper) addVM(
 	}
 }
 
+// noteEvent records an event of a host. It never blocks.
+func (s *scraper) noteEvent(e fleet.Event) {
+	s.transitions.noteEvent(e)
+	s.marks.noteEvent(e)
+}
+
 func (s *scraper) askAll(ctx context.Context) []answer {
 	ctx, cancel := withMargin(ctx)
 	defer cancel()
@@ -192,6 +200,9 @@ func (s *scraper) askAll(ctx context.Context) []answer {
 		wg.Go(func() {
 			began := time.Now()
 			var err error
+			if marked := s.marks.take(name); len(marked) > 0 {
+				s.fleet.RefreshMarks(ctx, name, marked)
+			}
 			samples[i], err = s.fleet.HostSample(ctx, name)
 			answers[i] = answer{name, samples[i], time.Since(began), err}
 		})

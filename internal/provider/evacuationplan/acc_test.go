@@ -148,6 +148,25 @@ data "virtfleet_evacuation_plan" "all" {
 	l.Virsh(t, from.Name, "destroy", prefix+"-disk")
 	l.Virsh(t, from.Name, "undefine", prefix+"-disk")
 
+	// Whether the hosts share a file that no storage pool shows, only a try would tell.
+	doubt := "- " + prefix + "-unlisted to " + to.Name + ": DisksNotLiveMigratable"
+	unlisted := "/var/lib/libvirt/boot/" + prefix + ".raw"
+	l.Run(t, from.Name, "qemu-img", "create", "-q", "-f", "raw", unlisted, "1M")
+	define("unlisted", fmt.Sprintf(`<disk type="file"><driver name="qemu" type="raw" cache="none"/><source file="%s"/>
+		<target dev="vda" bus="virtio"/></disk>`, unlisted))
+	l.Virsh(t, from.Name, "start", prefix+"-unlisted")
+	if out := tf.Run(t, "apply"); !strings.Contains(out, doubt) {
+		t.Errorf("the plan of the drain doesn't say that it may fail: %s", out)
+	}
+	doubted := maps.Clone(want)
+	doubted["unlisted"] = "LiveMigrateIfPossible provider LiveMigration " + to.Name + " 32Mi"
+	read(t, tf, "this").expect(t, false, false, doubted)
+	l.Virsh(t, from.Name, "destroy", prefix+"-unlisted")
+	l.Virsh(t, from.Name, "undefine", prefix+"-unlisted")
+	if out := tf.Run(t, "apply"); strings.Contains(out, "whether the virtual machine can be moved") {
+		t.Errorf("nothing is doubtful, and the plan says: %s", out)
+	}
+
 	maintenance := fmt.Sprintf(`
 resource "virtfleet_host_maintenance" "this" {
   host         = %q

@@ -2,6 +2,7 @@ package evacuationplan
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/datasource/schema"
@@ -96,6 +97,14 @@ func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	if err != nil {
 		resp.Diagnostics.Append(failure(tfdiag.Failure{Host: m.Host.ValueString(), Err: err}).Error())
 		return
+	}
+	if doubts := evacuationsteps.DoubtText(plan.Steps); doubts != "" && !plan.Recorded {
+		resp.Diagnostics.Append(tfdiag.Problems([]fleet.Problem{{
+			Attribute: "host", Summary: "Unable to determine whether the virtual machine can be moved", Warning: true,
+			Detail: fmt.Sprintf("To drain host %q, virtual machines are to be moved while they run. These checks have no "+
+				"result yet. If one of them blocks the move, the drain does what fallback says, or fails:\n%s",
+				m.Host.ValueString(), doubts),
+		}})...)
 	}
 	m.Steps = evacuationsteps.FromFleet(plan.Steps)
 	m.Blocked = types.BoolValue(len(evacuation.BlockedSteps(plan.Steps)) > 0)

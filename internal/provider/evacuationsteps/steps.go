@@ -164,6 +164,17 @@ func Text(steps []evacuation.Step) string {
 	return strings.Join(lines, "\n")
 }
 
+// DoubtText lists the checks of the moves that have no result yet, one on each line; "" for none.
+func DoubtText(steps []evacuation.Step) string {
+	var lines []string
+	for _, s := range steps {
+		for _, doubt := range s.Doubts {
+			lines = append(lines, fmt.Sprintf("  - %s to %s: %s", s.Name, s.Target, doubt))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 func methodText(s evacuation.Step) string {
 	switch s.Method {
 	case evacuation.MethodLive:

@@ -42,7 +42,7 @@ func TestAccVirtualMachine_sharedDisk(t *testing.T) {
 	const doubt = "whether host \"kvm2\" has it is unknown"
 	config("kvm2", "")
 	expect(t, tf.Run(t, "plan"), doubt)
-	expect(t, tf.Fail(t, "apply"), "Unsafe migration")
+	expect(t, tf.Fail(t, "apply"), "Unsafe migration", "Host: kvm1", "disks.<key>.shared = true")
 	is("kvm1", "running", "", "")
 
 	const declared = `<disk key="root"/>`

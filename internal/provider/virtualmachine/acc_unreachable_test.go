@@ -145,7 +145,8 @@ func TestAccVirtualMachine_silentHostMayRunIt(t *testing.T) {
 	noChanges(t, tf) // It runs here, so whatever the other host has doesn't matter.
 	l.Virsh(t, "kvm1", "destroy", name)
 	expect(t, tf.Fail(t, "plan"), "Error: Unable to plan virtual machine",
-		`It is not started, since it may be running on "kvm2", which can't be asked.`, "Host: kvm2", "fenced = true")
+		`It is not started, since it may be running on "kvm2", which can't be asked.`, `It is off on host "kvm1".`,
+		"Host: kvm2", "fenced = true")
 
 	// One that runs is restarted all the same, if that is what its user wants: it can't be running elsewhere.
 	proxy.Restore()
@@ -228,7 +229,7 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 		// The host comes back with the VM that it had, which still runs: the plan names both.
 		Config: hosts(acctest.Host{Of: kvm1}, acctest.Host{Of: kvm2}),
 		ExpectError: inOrder("two VMs have this name:", `on host "kvm2", and the one with UUID`,
-			`on host "kvm1", which is running`),
+			`on host "kvm1", which is running.`),
 	}, resource.TestStep{
 		// The old VM is removed there.
 		PreConfig: func() {

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -40,6 +42,22 @@ func (m *model) failureAfter(verb string, err error, began time.Time) tfdiag.Fai
 	return f
 }
 
+// failureOn is like failureAfter for a VM that may have failed to reach the host that the plan gives it. Unless the
+// error is another host's, the host that it names is the one where the VM was last known.
+func (m *model) failureOn(last fleet.LastKnown, verb string, err error, began time.Time) tfdiag.Failure {
+	f := m.failureAfter(verb, err, began)
+	if f.Host == "" || f.Host == last.Host {
+		return f
+	}
+	f.Host = last.Host
+	if call, ok := errors.AsType[*libvirt.Error](err); ok {
+		f.Host = call.Host
+	} else if silent, ok := errors.AsType[*fleet.Error](err); ok && errors.Is(err, fleet.ErrUnreachable) {
+		f.Host = cmp.Or(silent.Host, f.Host)
+	}
+	return f
+}
+
 // failureAt returns the error at the attribute that it names, such as a disk that can't be created.
 func failureAt(f tfdiag.Failure) diag.Diagnostic {
 	for err := f.Err; ; {
@@ -59,10 +77,18 @@ func failureAt(f tfdiag.Failure) diag.Diagnostic {
 // the drain must have left the VM there: a VM that came later shows that the host was in use again. last is the VM as
 // the state has it, nil if it has none.
 func (r *Resource) switchedOff(ctx context.Context, host string, last *model) bool {
-	if last == nil || text(last.CurrentHost) != host {
+	if lastHost(last) != host {
 		return r.Data.Fleet.SwitchedOff(ctx, host)
 	}
 	return r.Data.Fleet.SwitchedOffWith(ctx, host, text(last.ID))
+}
+
+// lastHost is where the state has the VM, "" for none.
+func lastHost(last *model) string {
+	if last == nil {
+		return ""
+	}
+	return text(last.CurrentHost)
 }
 
 // planFailure turns an error during a plan into one for the user. If a host is switched off for maintenance, the error
@@ -78,6 +104,13 @@ func (r *Resource) planFailure(ctx context.Context, m, last *model, verb string,
 	}
 	silent, ok := errors.AsType[*fleet.Error](err)
 	if ok && errors.Is(err, fleet.ErrUnreachable) && r.switchedOff(ctx, silent.Host, last) {
+		if home := lastHost(last); home != "" && home != silent.Host {
+			f.Remedy = fmt.Sprintf("Host %q is under maintenance and may be switched off. Switch it on, then plan again: until "+
+				"then no VM that is off can be started on another host, such as this one on host %q, because it may be running "+
+				"there. Don't set fenced = true for the host: the VMs that the drain left there would be created a second "+
+				"time, with new disks where they have a pool.", silent.Host, home)
+			return f
+		}
 		f.Remedy = fmt.Sprintf("Host %q is under maintenance and may be switched off. Switch it on, then plan again: until "+
 			"then its VMs that are off can't be started, changed or destroyed. move_stopped = true in "+
 			"virtfleet_host_maintenance moves them too, before the host is switched off. Don't set fenced = true for the host: "+

@@ -195,11 +195,11 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	last, vm, late, err := r.move(working, p, desired)
 	resp.Diagnostics.Append(late...)
 	if err != nil {
-		resp.Diagnostics.Append(failureAt(plan.failureAfter("move", err, began).Within(working)))
+		resp.Diagnostics.Append(failureAt(plan.failureOn(last, "move", err, began).Within(working)))
 	} else {
 		moved := vm
 		if vm, err = r.Data.Fleet.Update(working, text(state.ID), last, desired); err != nil {
-			resp.Diagnostics.Append(failureAt(plan.failureAfter("update", err, began).Within(working)))
+			resp.Diagnostics.Append(failureAt(plan.failureOn(last, "update", err, began).Within(working)))
 		}
 		switch {
 		case vm == nil:
