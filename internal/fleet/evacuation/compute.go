@@ -159,9 +159,18 @@ func (m VM) Unmigratable() bool {
 func doubtTexts(way []migration.Blocker) []string {
 	var all []string
 	for _, b := range way {
-		all = append(all, b.Reason+": "+strings.TrimSuffix(b.Message, "."))
+		all = append(all, blockerText(b))
 	}
 	return all
+}
+
+// blockerText returns what a blocker says, and how to resolve it.
+func blockerText(b migration.Blocker) string {
+	text := b.Reason + ": " + strings.TrimSuffix(b.Message, ".")
+	if b.Remedy != "" {
+		text += ". " + strings.TrimSuffix(b.Remedy, ".")
+	}
+	return text
 }
 
 // blockerTexts returns what blocks the VM and how to resolve it, each text once even if several hosts report it.
@@ -169,10 +178,7 @@ func blockerTexts(ways map[string][]migration.Blocker) []string {
 	var all []string
 	for _, host := range slices.Sorted(maps.Keys(ways)) {
 		for _, b := range migration.Blocking(ways[host]) {
-			text := b.Reason + ": " + strings.TrimSuffix(b.Message, ".")
-			if b.Remedy != "" {
-				text += ". " + strings.TrimSuffix(b.Remedy, ".")
-			}
+			text := blockerText(b)
 			if !slices.Contains(all, text) {
 				all = append(all, text)
 			}

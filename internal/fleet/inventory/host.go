@@ -50,9 +50,10 @@ type View struct {
 	record  *recordCell
 	index   *viewIndex
 	volumes *seenVolumes
-	// controllers and stopped are shared by the views of one reading.
+	// controllers, stopped and pools are shared by the views of one reading.
 	controllers *seenControllers
 	stopped     *seenStopped
+	pools       *seenPools
 	at          time.Time
 }
 
@@ -60,7 +61,7 @@ type View struct {
 func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
 	return &View{
 		Info: info, Domains: domains, record: &recordCell{}, index: &viewIndex{}, volumes: &seenVolumes{},
-		controllers: &seenControllers{}, stopped: &seenStopped{},
+		controllers: &seenControllers{}, stopped: &seenStopped{}, pools: &seenPools{},
 	}
 }
 

@@ -150,7 +150,7 @@ func TestCheckReachable_blockDevice(t *testing.T) {
 			if known == nil {
 				pool = nil
 			}
-			p.checkReachable(&f, domain.MobileDisk{Key: "data", Path: "/dev/b", Block: block}, pool, known)
+			p.checkReachable(t.Context(), &f, domain.MobileDisk{Key: "data", Path: "/dev/b", Block: block}, pool, known)
 			if len(f) != 1 {
 				t.Fatalf("block device: %t: %+v", block, f)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -43,7 +44,7 @@ func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []DiskCopy
 		case t.options.declaresShared(disk):
 			t.checkDeclaredShared(f, disk, here, there)
 		case !t.options.copiesDisk(disk) || isShared(here, there):
-			t.checkReachable(f, disk, here, there)
+			t.checkReachable(ctx, f, disk, here, there)
 		case t.checkImageCopy(ctx, f, disk, there):
 			c := DiskCopy{Disk: disk}
 			if here != nil {
@@ -82,10 +83,13 @@ func isShared(here, there *libvirt.Volume) bool {
 }
 
 // checkReachable checks that the target reaches a disk that isn't copied.
-func (t preflight) checkReachable(f *blockerList, disk domain.MobileDisk, here, there *libvirt.Volume) {
+func (t preflight) checkReachable(
+	ctx context.Context, f *blockerList, disk domain.MobileDisk, here, there *libvirt.Volume,
+) {
 	what := fmt.Sprintf("disk %q is %s", disk.Key, describeStorage(disk))
 	switch {
 	case t.blockIfDifferent(f, disk, here, there):
+	case there == nil && t.checkUnrefreshed(ctx, f, disk):
 	case there == nil:
 		t.mayNotReach(f, disk, fmt.Sprintf("%s, which is in no storage pool, so that whether host %q has it is unknown",
 			what, t.target.Name()), "Define a storage pool for it on both hosts. If its directory is a pool already, run "+
@@ -101,6 +105,27 @@ func (t preflight) checkReachable(f *blockerList, disk domain.MobileDisk, here, 
 			"If it is on another one, say so: disks."+disk.Key+".shared = true, or migration_options.shared_filesystems. If it "+
 			"is not shared, libvirt will refuse the migration.")
 	}
+}
+
+// checkUnrefreshed says whether a disk that no storage pool of either host lists is in the directory of a pool of the
+// source, and reports that.
+func (t preflight) checkUnrefreshed(ctx context.Context, f *blockerList, disk domain.MobileDisk) bool {
+	if t.vm.PoolAt == nil {
+		return false
+	}
+	dir := path.Dir(disk.Path)
+	here := t.vm.PoolAt(ctx, false, dir)
+	if here == "" {
+		return false
+	}
+	remedy := fmt.Sprintf("Run \"virsh pool-refresh %s\" on host %q", here, t.source.Name())
+	if there := t.vm.PoolAt(ctx, true, dir); there != "" {
+		remedy += fmt.Sprintf(". If the hosts share it, also \"virsh pool-refresh %s\" on host %q", there, t.target.Name())
+	}
+	t.mayNotReach(f, disk, fmt.Sprintf("disk %q is %s, in the directory of storage pool %q of host %q, which doesn't "+
+		"list it, so that whether host %q has it is unknown", disk.Key, describeStorage(disk), here,
+		t.source.Name(), t.target.Name()), remedy+"."+blockDanger(disk))
+	return true
 }
 
 // blockDanger says what libvirt doesn't check about a block device; "" for other disks.

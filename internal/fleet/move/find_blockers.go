@@ -101,6 +101,7 @@ func (ck *Checks) CheckTarget(
 	inspected = ck.WithTarget(ctx, vm, inspected, to)
 	if err == nil {
 		inspected.TargetFiles = ck.targetFiles(ctx, vm, inspected, to)
+		inspected.PoolAt = ck.poolAt(vm.On, to)
 	}
 
 	blockers, checkErr := checkTwoHosts(ctx, vm, inspected, to, o)
@@ -179,6 +180,23 @@ func (ck *Checks) targetFiles(
 	})
 
 	return there
+}
+
+// poolAt returns the function that a check asks for the storage pools of directories.
+func (ck *Checks) poolAt(from, to *inventory.Host) func(ctx context.Context, onTarget bool, dir string) string {
+	return func(ctx context.Context, onTarget bool, dir string) string {
+		h := from
+		if onTarget {
+			h = to
+		}
+
+		a, err := ck.hosts.ReplyOf(ctx, h)
+		if err != nil {
+			return ""
+		}
+
+		return a.View.PoolAt(ctx, h, dir)
+	}
 }
 
 // checkTwoHosts returns what the two hosts by themselves say about the move.
