@@ -44,6 +44,8 @@ type Data struct {
 	Written Written
 	// Planned are the planned objects that VMs need on their hosts, since the provider was configured.
 	Planned Planned
+	// Reservations are the DHCP reservations that resources had, replaced or added since the provider was configured.
+	Reservations Reservations
 	// Applies says that Terraform carries out a plan: it has sent a change since the provider was configured. It plans
 	// every change again then, and may do nothing that the plan didn't show.
 	Applies atomic.Bool
