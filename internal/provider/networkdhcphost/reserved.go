@@ -84,7 +84,8 @@ func (m *model) reservedFailure(verb string, have network.DHCPHost, hosts []stri
 		Verb: verb, Noun: m.noun(), Host: strings.Join(hosts, ", "),
 		Happened: fmt.Sprintf("The %s of this reservation already exists in another reservation of network %q: %s. Nothing "+
 			"of that one was changed.", attribute, name, have),
-		Remedy: fmt.Sprintf("Set %s to another value, or remove the other reservation first, in an apply of its own.",
+		Remedy: fmt.Sprintf("Set %s to another value, or change or remove the other reservation first, in an "+
+			"apply of its own, with -target.",
 			attribute),
 	}
 	if have.MAC+have.DUID == "" {
