@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -19,7 +20,12 @@ func TestReservations_atTheSameTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.Close() })
+	var together *sync.WaitGroup // those that wait for each other with the lock
 	shared := LockFunc(func(ctx context.Context, _, _, _ string) (context.Context, func(), error) {
+		if together != nil {
+			together.Done()
+			together.Wait()
+		}
 		return ctx, func() {}, nil
 	})
 	const name, many = "at-the-same-time", 8
@@ -29,12 +35,16 @@ func TestReservations_atTheSameTime(t *testing.T) {
 	want := Wanted{Active: true, Spec: Spec{Bridge: &bridge, IPs: []IP{{Address: "10.213.12.1/24", DHCP: &DHCP{
 		Ranges: []Range{{Start: "10.213.12.100", End: "10.213.12.199"}},
 	}}}}}
-	if err := Update(t.Context(), shared, h, name, want, func(context.Context) (bool, error) { return true, nil }); err != nil {
+	noRestart := func(context.Context) (bool, error) { return false, nil }
+	if err := Update(t.Context(), shared, h, name, want, noRestart); err != nil {
 		t.Fatal(err)
 	}
 	// one makes all changes at the same time, and says that one of them has succeeded, and that the others name it.
 	one := func(what string, change func(i int) (DHCPHost, error)) {
 		t.Helper()
+		together = &sync.WaitGroup{}
+		together.Add(many)
+		defer func() { together = nil }()
 		var all sync.WaitGroup
 		var wanted [many]DHCPHost
 		var errs [many]error
@@ -80,6 +90,51 @@ func TestReservations_atTheSameTime(t *testing.T) {
 		}
 	}
 	if err := Delete(t.Context(), shared, h, name); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUpdate_addressesMove: the reservations of a network get each other's addresses. None is lost.
+func TestUpdate_addressesMove(t *testing.T) {
+	t.Parallel()
+	h, err := libvirt.Open(libvirt.Config{Name: "local", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	alone := LockFunc(func(ctx context.Context, _, _, _ string) (context.Context, func(), error) {
+		return ctx, func() {}, nil
+	})
+	const name = "addresses-move"
+	bridge := "virbr97"
+	noRestart := func(context.Context) (bool, error) { return false, nil }
+	// put gives each of three computers an address. The host has the last one first.
+	put := func(ends ...int) Spec {
+		t.Helper()
+		dhcp := &DHCP{Ranges: []Range{{Start: "10.213.13.100", End: "10.213.13.199"}}}
+		for i, end := range ends {
+			dhcp.Hosts = slices.Insert(dhcp.Hosts, 0, DHCPHost{
+				MAC: fmt.Sprintf("52:54:00:00:02:0%d", i), IP: fmt.Sprintf("10.213.13.%d", end), Name: fmt.Sprintf("vm%d", i),
+			})
+		}
+		want := Wanted{Active: true, Spec: Spec{Bridge: &bridge, IPs: []IP{{Address: "10.213.13.1/24", DHCP: dhcp}}}}
+		if err := Update(t.Context(), alone, h, name, want, noRestart); err != nil {
+			t.Fatal(err)
+		}
+		return want.Spec
+	}
+	put(10, 11, 12)
+	for _, ends := range [][]int{{11, 12, 13}, {12, 11, 13}, {11, 13, 12}, {13, 12, 11}} {
+		want := put(ends...)
+		is, err := Read(t.Context(), h, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := is.Differences(want); len(left) > 0 {
+			t.Errorf("%v: %+v", ends, is.Live.IPs[0].DHCP.Hosts)
+		}
+	}
+	if err := Delete(t.Context(), alone, h, name); err != nil {
 		t.Error(err)
 	}
 }
