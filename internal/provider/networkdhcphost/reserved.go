@@ -91,8 +91,8 @@ func (m *model) reservedFailure(verb string, have network.DHCPHost, hosts []stri
 	if have.MAC+have.DUID == "" {
 		return f
 	}
-	f.Remedy += fmt.Sprintf(" If no resource has the other one, you can import it: terraform import <address> %s/%s.", name,
-		have.Key())
+	f.Remedy += fmt.Sprintf(" If no resource has the other one, you can import it: terraform import <address> %s/%s.",
+		name, have.Key())
 	return f
 }
 
