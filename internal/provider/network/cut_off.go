@@ -39,8 +39,8 @@ func warnOfCutOff(ctx context.Context, targets hostset.Set, plan model) (diags d
 	all := cutOff(ctx, targets, plan)
 	for _, host := range value.Keys(all) {
 		diags.AddWarning("Network is interrupted", fmt.Sprintf("Network %q is started on host %s, where it was stopped "+
-			"while these virtual machines ran: %s. libvirt doesn't connect them to it again. They are cut off until they are shut "+
-			"down and started again.", plan.Name.ValueString(), host, strings.Join(all[host], ", ")))
+			"while these virtual machines ran: %s. libvirt doesn't connect them to it again. They are cut off until they are "+
+			"shut down and started again.", plan.Name.ValueString(), host, strings.Join(all[host], ", ")))
 	}
 	return diags
 }
