@@ -139,7 +139,7 @@ func TestUpdate_addressesMove(t *testing.T) {
 	}
 }
 
-// TestTaken: only the same subnet's other reservation with the name is in the way of another one.
+// TestTaken: another reservation with the address keeps one from being added, and so does one with the name, in one subnet.
 func TestTaken(t *testing.T) {
 	t.Parallel()
 	v4 := DHCPHost{MAC: "52:54:00:00:00:01", IP: "10.0.0.5", Name: "web"}
