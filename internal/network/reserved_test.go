@@ -139,7 +139,7 @@ func TestUpdate_addressesMove(t *testing.T) {
 	}
 }
 
-// TestTaken: another reservation with the address keeps one from being added, and so does one with the name, in one subnet.
+// TestTaken: another one with the address keeps a reservation from being added, and so does one with the name.
 func TestTaken(t *testing.T) {
 	t.Parallel()
 	v4 := DHCPHost{MAC: "52:54:00:00:00:01", IP: "10.0.0.5", Name: "web"}

@@ -66,7 +66,7 @@ resource "virtfleet_network" "this" {
 				t.Errorf("%s: %q isn't in %s", when, word, out)
 			}
 		}
-		if _, err, _ := strings.Cut(out, "Error: "); strings.Count(err, "already exists") != 1 {
+		if !strings.Contains(out, "already exists") || strings.Count(out, "Error: ") != 1 {
 			t.Errorf("%s: want one error: %s", when, out)
 		}
 	}
