@@ -28,10 +28,10 @@ func (r *Reservation) Complete(want DHCPHost) bool {
 }
 
 // Taken returns a ReservedError if the network has another reservation with the address or the name of the wanted one,
-// nil if it has none.
-func (r *Reservation) Taken(network string, want DHCPHost) error {
+// nil if it has none. gone, which may be nil, says which ones will be gone.
+func (r *Reservation) Taken(network string, want DHCPHost, gone func(DHCPHost) bool) error {
 	for _, spec := range r.specs {
-		if err := taken(spec, network, want); err != nil {
+		if err := taken(spec, network, want, gone); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,7 @@ func reservationsIn(spec Spec, of DHCPHost) (found []DHCPHost) {
 // Changes of reservations may run at the same time: those of one run may share the lock.
 func PutReservation(ctx context.Context, lock LockFunc, h *libvirt.Host, network string, want DHCPHost) error {
 	return changeReservation(ctx, lock, h, network, func(spec Spec, _ bool) ([]reservationUpdate, error) {
-		if err := taken(spec, network, want); err != nil {
+		if err := taken(spec, network, want, nil); err != nil {
 			return nil, err
 		}
 		return putOne(spec, want), nil
@@ -109,7 +109,7 @@ func AddReservation(ctx context.Context, lock LockFunc, h *libvirt.Host, network
 		if have := reservationIn(spec, want); have != nil && !again {
 			return nil, &ReservedError{Network: network, Have: *have}
 		}
-		if err := taken(spec, network, want); err != nil {
+		if err := taken(spec, network, want, nil); err != nil {
 			return nil, err
 		}
 		return putOne(spec, want), nil

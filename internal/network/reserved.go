@@ -40,8 +40,8 @@ func (h DHCPHost) Key() string { return h.key() }
 // taken returns a ReservedError if another reservation has the address of the wanted one, or its name in the same
 // subnet. One computer may have the same name in other subnets. libvirt refuses to add such a reservation. But its
 // modify command changes the first one that it finds by the address, the name or the MAC address: then the other
-// computer would lose its reservation.
-func taken(spec Spec, network string, want DHCPHost) error {
+// computer would lose its reservation. gone, which may be nil, says which ones will be gone.
+func taken(spec Spec, network string, want DHCPHost, gone func(DHCPHost) bool) error {
 	want = want.normal()
 	subnet := spec.subnetOf(want.IP)
 	for i, ip := range spec.IPs {
@@ -49,7 +49,7 @@ func taken(spec Spec, network string, want DHCPHost) error {
 			continue
 		}
 		for _, have := range ip.DHCP.Hosts {
-			if have.key() == want.key() {
+			if have.key() == want.key() || gone != nil && gone(have) {
 				continue
 			}
 			if have.normal().IP == want.IP || i == subnet && want.Name != "" && have.Name == want.Name {

@@ -160,7 +160,7 @@ func TestTaken(t *testing.T) {
 		{DUID: "00:03:00:01", IP: "fd00:0:0:0::9", Name: "db"}:   &named,
 		{DUID: "00:03:00:01", IP: "fd00:0:0:0::7", Name: "web7"}: nil,
 	} {
-		err := taken(spec, "lan", want)
+		err := taken(spec, "lan", want, nil)
 		var reserved *ReservedError
 		if by == nil && err != nil || by != nil && (!errors.As(err, &reserved) || reserved.Have != *by) {
 			t.Errorf("%+v: %v", want, err)

@@ -21,11 +21,13 @@ import (
 
 // takenOn returns, for each host on which another reservation keeps the resource from having its own, that reservation.
 // isNew says that the resource has none yet, so that one for the same MAC address or DUID is another one, too, unless
-// it is as wanted: that is what a killed run has left, or what is replaced.
-func (m *model) takenOn(answers []hostset.Answer[network.Reservation], isNew bool) map[string]error {
+// it is as wanted: that is what a killed run has left, or what is replaced. gone is as for Taken.
+func (m *model) takenOn(
+	answers []hostset.Answer[network.Reservation], isNew bool, gone func(network.DHCPHost) bool,
+) map[string]error {
 	taken := map[string]error{}
 	for _, a := range hostset.Found(answers) {
-		err := a.Value.Taken(m.Network.ValueString(), m.reservation())
+		err := a.Value.Taken(m.Network.ValueString(), m.reservation(), gone)
 		if have := a.Value.Any(); isNew && have != nil && !a.Value.Complete(m.reservation()) {
 			err = &network.ReservedError{Network: m.Network.ValueString(), Have: *have}
 		}
@@ -107,13 +109,9 @@ func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state 
 		r.Data.Reservations.Replaced(state.key())
 	}
 	isNew := verb == "create" && !r.Data.Reservations.IsHad(plan.key())
-	taken := plan.takenOn(r.askHosts(ctx, plan), isNew)
-	for host, err := range taken {
-		reserved, is := errors.AsType[*network.ReservedError](err)
-		if is && r.Data.Reservations.IsReplaced(plan.Network.ValueString()+"/"+reserved.Have.Key()) {
-			delete(taken, host)
-		}
-	}
+	taken := plan.takenOn(r.askHosts(ctx, plan), isNew, func(have network.DHCPHost) bool {
+		return r.Data.Reservations.IsReplaced(plan.Network.ValueString() + "/" + have.Key())
+	})
 	if changes || verb == "create" {
 		return plan.failures(verb, taken, true)
 	}

@@ -147,7 +147,7 @@ func (r *hostResource) Create(ctx context.Context, req resource.CreateRequest, r
 		}, false)...)
 		return
 	}
-	failed := plan.takenOn(answers, true)
+	failed := plan.takenOn(answers, true, nil)
 	targets := hostset.Set{}
 	if len(failed) == 0 {
 		failed, targets = r.add(ctx, found, &plan)
@@ -223,7 +223,7 @@ func (m *model) setFromAnswers(answers []hostset.Answer[network.Reservation]) {
 // hostState returns the value of host_states for a host that has a reservation.
 func (m *model) hostState(have network.Reservation) string {
 	want := m.reservation()
-	if have.Complete(want) && !have.Repeated(want) && have.Taken(m.Network.ValueString(), want) == nil {
+	if have.Complete(want) && !have.Repeated(want) && have.Taken(m.Network.ValueString(), want, nil) == nil {
 		return onhosts.Present
 	}
 	return differs
@@ -240,7 +240,7 @@ func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	ctx, cancel := tfdiag.LimitedBy(ctx, "update", plan.Timeouts.Update, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	targets := r.hostsToUpdate(ctx, &plan, &state)
-	taken := plan.takenOn(hostset.Ask(ctx, targets, plan.read), false)
+	taken := plan.takenOn(hostset.Ask(ctx, targets, plan.read), false, nil)
 	if len(taken) > 0 { // Every host keeps what it has.
 		resp.Diagnostics.Append(plan.failures("update", taken, false)...)
 		return
