@@ -102,12 +102,13 @@ func ipUpdates(have, want []IP) ([]libvirt.NetworkUpdate, bool) {
 }
 
 // compareReservations returns what turns have into want. Changed reservations that can't be modified are removed and
-// added again.
+// added again: also those that get the address of another one, which libvirt could modify instead.
 func compareReservations(have, want []DHCPHost) difference[DHCPHost] {
 	d := dhcpHosts.compare(have, want)
 	d.changed = slices.DeleteFunc(d.changed, func(changed DHCPHost) bool {
 		at := slices.IndexFunc(have, func(h DHCPHost) bool { return h.key() == changed.key() })
-		if changed.modifies(have[at]) {
+		another := slices.ContainsFunc(have, func(h DHCPHost) bool { return h.key() != changed.key() && h.IP == changed.IP })
+		if changed.modifies(have[at]) && !another {
 			return false
 		}
 		d.removed, d.added = append(d.removed, have[at]), append(d.added, changed)

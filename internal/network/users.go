@@ -19,6 +19,8 @@ var ErrInUse = fmt.Errorf("%w: it is in use", libvirt.ErrOperationInvalid)
 type User struct {
 	Name   string
 	Active bool
+	// Live says that the live definition uses it.
+	Live bool
 }
 
 // Users returns the VMs of a host whose persistent or live definition has an interface in a network, or on the bridge
@@ -28,12 +30,38 @@ func Users(ctx context.Context, h *libvirt.Host, network string) ([]User, error)
 	if err != nil {
 		return nil, err
 	}
-	return usersOf(ctx, h, func(e *etree.Element) bool {
+	return usersOf(ctx, h, connects(network, bridges))
+}
+
+// connects returns whether an interface is in a network, or on one of the bridges.
+func connects(network string, bridges []string) func(*etree.Element) bool {
+	return func(e *etree.Element) bool {
 		// While a VM runs, its interface has the network's name and the type of what the network is connected to.
 		source := child(e, "source")
 		return attr(source, "network") == network ||
 			attr(e, "type") == "bridge" && slices.Contains(bridges, attr(source, "bridge"))
-	})
+	}
+}
+
+// CutOff returns the VMs of a host that run with an interface in a network that isn't active: it was stopped under
+// them. libvirt doesn't connect them to the bridge that it creates when the network is started. If the network has a
+// bridge of the host, stopping it cuts off nothing.
+func CutOff(ctx context.Context, h *libvirt.Host, network string) ([]User, error) {
+	is, err := Read(ctx, h, network)
+	switch {
+	case errors.Is(err, libvirt.ErrNotFound):
+		is = &State{}
+	case err != nil:
+		return nil, err
+	case is.Active || is.Spec.Forward != nil && !slices.Contains(BridgeModes, is.Spec.Forward.Mode):
+		return nil, nil
+	}
+	var bridges []string
+	if is.Spec.Bridge != nil {
+		bridges = append(bridges, *is.Spec.Bridge)
+	}
+	users, err := usersOf(ctx, h, connects(network, bridges))
+	return slices.DeleteFunc(users, func(u User) bool { return !u.Live }), err
 }
 
 // ownBridges returns the bridges that a network has in its persistent and its active definition, and that are gone when
@@ -74,7 +102,11 @@ func usersOf(ctx context.Context, h *libvirt.Host, uses func(*etree.Element) boo
 			return nil, err
 		}
 		if used {
-			users = append(users, User{Name: d.Name, Active: d.LiveXML != ""})
+			live, err := anyInterface([]string{d.LiveXML}, uses)
+			if err != nil {
+				return nil, err
+			}
+			users = append(users, User{Name: d.Name, Active: d.LiveXML != "", Live: live})
 		}
 	}
 	slices.SortFunc(users, func(a, b User) int { return strings.Compare(a.Name, b.Name) })

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Problem is an error in one block.
@@ -123,8 +124,13 @@ func (h DHCPHost) Validate() string {
 	if h.MAC == "" {
 		return ""
 	}
-	if mac, err := net.ParseMAC(h.MAC); err != nil || len(mac) != 6 {
+	// Of the notations that net.ParseMAC accepts, libvirt accepts only this one.
+	mac, err := net.ParseMAC(h.MAC)
+	switch {
+	case err != nil || len(mac) != 6 || strings.Count(h.MAC, ":") != 5:
 		return fmt.Sprintf("%q isn't a MAC address such as \"52:54:00:12:34:56\".", h.MAC)
+	case mac[0]&1 != 0:
+		return fmt.Sprintf("%q is the MAC address of a group. Set that of one network card.", h.MAC)
 	}
 	return ""
 }

@@ -46,6 +46,8 @@ type Data struct {
 	Planned Planned
 	// Sightings are the objects that the plan has named.
 	Sightings Sightings
+	// Reservations are the DHCP reservations that resources had, replaced or added since the provider was configured.
+	Reservations Reservations
 	// Applies says that Terraform carries out a plan: it has sent a change since the provider was configured. It plans
 	// every change again then, and may do nothing that the plan didn't show.
 	Applies atomic.Bool

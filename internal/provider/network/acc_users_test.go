@@ -58,6 +58,25 @@ resource "virtfleet_network" "host" {
 	config("mtu = 1400")
 	expect(c.Fail(t, "plan"), "Network would be interrupted", "Running virtual machines that use it there: "+name)
 	config("")
+	// libvirt starts a network without the VMs that ran when it was stopped by hand.
+	bridged := func() string {
+		return l.Run(t, "kvm1", "sh", "-c", "ls /sys/class/net/"+own+"/brif")
+	}
+	const cutOff = "They are cut off until they are shut down and started again"
+	if strings.TrimSpace(bridged()) == "" {
+		t.Error("the running VM isn't connected")
+	}
+	l.Virsh(t, "kvm1", "net-destroy", name)
+	out := c.Run(t, "plan")
+	expect(out, "Network is interrupted", "is started on host kvm1", cutOff, name)
+	out = c.Run(t, "apply", "-target=virtfleet_network.this")
+	expect(out, "Network is interrupted", "is started on host kvm1", cutOff, name)
+	if strings.TrimSpace(bridged()) != "" {
+		t.Error("libvirt has connected the VM again, so the warning is wrong")
+	}
+	if out, empty := c.Empty(t); !empty {
+		t.Error(out)
+	}
 	expect(c.Fail(t, "destroy", "-target=virtfleet_network.this"), "Network is in use",
 		"definitions of these virtual machines use it or its bridge: "+name)
 	l.Virsh(t, "kvm1", "destroy", name)
@@ -69,7 +88,7 @@ resource "virtfleet_network" "host" {
 	l.Run(t, "kvm1", "sh", "-ec", fmt.Sprintf(`echo "%s" >%s; virsh create --paused %[2]s; rm %[2]s`,
 		guest(transient, "network", "network='"+name+"-host'"), file))
 	expect(l.Virsh(t, "kvm1", "dumpxml", transient), "<interface type='bridge'>")
-	out := c.Fail(t, "destroy", "-target=virtfleet_network.host")
+	out = c.Fail(t, "destroy", "-target=virtfleet_network.host")
 	if expect(out, "Network is in use", transient); strings.Contains(out, outside) {
 		t.Errorf("%s uses it: %s", outside, out)
 	}

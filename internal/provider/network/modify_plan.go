@@ -50,6 +50,7 @@ func (r *networkResource) ModifyPlan(
 			resp.Diagnostics.Append(diags...)
 			r.Data.Planned.Plan(status.NetworkBandwidth, plan.Name.ValueString(), targets.Names())
 			resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, plan.Name.ValueString())...)
+			resp.Diagnostics.Append(warnOfCutOff(ctx, targets, plan)...)
 		}
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 		return
@@ -78,6 +79,7 @@ func (r *networkResource) ModifyPlan(
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, state, !plan.Name.Equal(state.Name), plan.Hosts, targets)...)
 	if plan.Name.Equal(state.Name) {
 		resp.Diagnostics.Append(r.warnOfRestarts(ctx, targets, plan, config.declaredBlocks())...)
+		resp.Diagnostics.Append(warnOfCutOff(ctx, targets, plan)...)
 	}
 }
 

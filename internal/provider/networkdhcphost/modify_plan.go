@@ -42,6 +42,10 @@ func (r *hostResource) ModifyPlan(
 	if !plan.IP.Equal(state.IP) || !plan.Network.Equal(state.Network) {
 		resp.Diagnostics.Append(r.checkNetwork(ctx, verb, &plan)...)
 	}
+	changes := !plan.IP.Equal(state.IP) || !plan.Name.Equal(state.Name)
+	if !resp.Diagnostics.HasError() && (changes || verb == "create" || state.differsSomewhere()) {
+		resp.Diagnostics.Append(r.checkTaken(ctx, verb, &plan, &state, changes)...)
+	}
 	if verb == "create" || resp.Diagnostics.HasError() || plan.MAC.IsUnknown() || plan.Network.IsUnknown() {
 		return
 	}
@@ -52,11 +56,20 @@ func (r *hostResource) ModifyPlan(
 	planned := value.NewStringMap(states)
 	// A network to which the reservation has no reference may be planned after it. Terraform plans a change again in the
 	// apply, and would refuse another result.
-	changes := !plan.IP.Equal(state.IP) || !plan.Name.Equal(state.Name)
 	if changes || !r.Data.Unknown && r.networkHostsChange(plan.Network.ValueString()) {
 		planned = types.MapUnknown(types.StringType)
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), planned)...)
+}
+
+// differsSomewhere reports whether the reservation wasn't as applied on every host.
+func (m *model) differsSomewhere() bool {
+	for _, state := range value.StringMap(m.HostStates) {
+		if state != onhosts.Present {
+			return true
+		}
+	}
+	return false
 }
 
 // networkHostsChange reports whether a network that was planned before will be created on a host or removed from one.

@@ -113,10 +113,12 @@ func (m *model) validateKey() string {
 
 // askHosts asks every host for the reservation. A host without the network doesn't count as found.
 func (r *hostResource) askHosts(ctx context.Context, m *model) []hostset.Answer[network.Reservation] {
-	return hostset.Ask(ctx, r.Data.Fleet.Connections(),
-		func(ctx context.Context, h *libvirt.Host) (*network.Reservation, error) {
-			return network.ReadReservation(ctx, h, m.Network.ValueString(), m.reservation())
-		})
+	return hostset.Ask(ctx, r.Data.Fleet.Connections(), m.read)
+}
+
+// read reads the reservation on a host.
+func (m *model) read(ctx context.Context, h *libvirt.Host) (*network.Reservation, error) {
+	return network.ReadReservation(ctx, h, m.Network.ValueString(), m.reservation())
 }
 
 // Create adds the reservation on every host that has the network.
@@ -138,17 +140,21 @@ func (r *hostResource) Create(ctx context.Context, req resource.CreateRequest, r
 		}
 		return
 	}
-	for _, a := range found {
-		if have := a.Value.Any(); have != nil && !a.Value.Complete(plan.reservation()) {
-			err := fmt.Errorf("%w: network %s has a reservation of %s for it; to manage it, import it: terraform import "+
-				"<address> %s", libvirt.ErrExists, plan.Network.ValueString(), have.IP, plan.key())
-			resp.Diagnostics.Append(tfdiag.Failure{Verb: "create", Noun: plan.noun(), Host: a.Host, Err: err}.Error())
-			return
-		}
+	undo, again := r.Data.Reservations.Adding(plan.key())
+	if again {
+		resp.Diagnostics.Append(plan.failures("create", map[string]error{
+			found[0].Host: &network.ReservedError{Network: plan.Network.ValueString(), Have: plan.reservation()},
+		}, false)...)
+		return
 	}
-	failed, targets := r.writeTo(ctx, found, &plan)
-	if len(failed) == len(targets) {
-		resp.Diagnostics.Append(onhosts.Failures("create", plan.noun(), failed)...)
+	failed := plan.takenOn(answers, true, nil)
+	targets := hostset.Set{}
+	if len(failed) == 0 {
+		failed, targets = r.add(ctx, found, &plan)
+	}
+	if exists := anyExists(failed); exists || len(failed) == len(targets) {
+		undo()
+		resp.Diagnostics.Append(plan.failures("create", failed, false)...)
 		return
 	}
 	resp.Diagnostics.Append(onhosts.Warnings("create", plan.noun(), failed)...)
@@ -167,22 +173,6 @@ func (*hostResource) noNetwork(m *model, more string) diag.Diagnostic {
 	}.AttributeError(path.Root("network"))
 }
 
-// writeTo writes the reservation on the hosts that have the network.
-func (r *hostResource) writeTo(
-	ctx context.Context, found []hostset.Answer[network.Reservation], m *model,
-) (failed map[string]error, targets hostset.Set) {
-	var names []string
-	for _, a := range found {
-		names = append(names, a.Host)
-	}
-	targets = r.Data.Fleet.Connections().Named(names...)
-	written := r.Data.Written.Writing(TypeName, m.key())
-	defer func() { written(targets.Without(value.Keys(failed)...).Names()) }()
-	return hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
-		return network.PutReservation(ctx, r.Data.Fleet.LockShared, h.Conn, m.Network.ValueString(), m.reservation())
-	}), targets
-}
-
 // Read compares the reservations on the hosts. The reservation is gone if every host answered and none has it.
 func (r *hostResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
@@ -190,6 +180,7 @@ func (r *hostResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 	if resp.Diagnostics.HasError() || !r.Asks("read", state.noun(), &resp.Diagnostics) {
 		return
 	}
+	r.Data.Reservations.Had(state.key())
 	answers := reservationsOf(r.askHosts(ctx, &state))
 	state.setFromAnswers(answers)
 	seen, diags := onhosts.Observe(onhosts.Question[network.Reservation]{
@@ -231,7 +222,8 @@ func (m *model) setFromAnswers(answers []hostset.Answer[network.Reservation]) {
 
 // hostState returns the value of host_states for a host that has a reservation.
 func (m *model) hostState(have network.Reservation) string {
-	if have.Complete(m.reservation()) {
+	want := m.reservation()
+	if have.Complete(want) && !have.Repeated(want) && have.Taken(m.Network.ValueString(), want, nil) == nil {
 		return onhosts.Present
 	}
 	return differs
@@ -248,6 +240,11 @@ func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	ctx, cancel := tfdiag.LimitedBy(ctx, "update", plan.Timeouts.Update, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	targets := r.hostsToUpdate(ctx, &plan, &state)
+	taken := plan.takenOn(hostset.Ask(ctx, targets, plan.read), false, nil)
+	if len(taken) > 0 { // Every host keeps what it has.
+		resp.Diagnostics.Append(plan.failures("update", taken, false)...)
+		return
+	}
 	failed := hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
 		err := network.PutReservation(ctx, r.Data.Fleet.LockShared, h.Conn, plan.Network.ValueString(), plan.reservation())
 		if errors.Is(err, libvirt.ErrNotFound) {
@@ -255,7 +252,7 @@ func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, r
 		}
 		return err
 	})
-	resp.Diagnostics.Append(onhosts.Failures("update", plan.noun(), failed)...)
+	resp.Diagnostics.Append(plan.failures("update", failed, false)...)
 	plan.HostStates = onhosts.StatesAfter(targets, failed, state.HostStates, onhosts.Present)
 	if len(failed) > 0 {
 		plan.IP, plan.Name = state.IP, state.Name

@@ -34,7 +34,7 @@ var hostSchema = schema.Schema{
 			MarkdownDescription: "Host name, which the network's DNS server also resolves.", Optional: true,
 		},
 		onhosts.StatesName: onhosts.StatesAttribute("reservation", "`present`, `missing`, or `differs` in the network's "+
-			"active or persistent definition. Hosts without the network aren't listed"),
+			"active or persistent definition, where another one may have its address. Hosts without the network aren't listed"),
 		"timeouts": value.TimeoutsOf("reservation", defaultTimeout),
 	},
 }

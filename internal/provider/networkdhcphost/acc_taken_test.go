@@ -1,0 +1,172 @@
+package networkdhcphost_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccNetworkDHCPHost_taken: no change of a reservation touches another one of its network. An address, a name or a
+// MAC address that another one has is refused in the plan, and in an apply whose plan couldn't know it. The error names
+// the other one and its hosts. What was made twice by hand isn't taken to be as applied.
+func TestAccNetworkDHCPHost_taken(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	hosts := []string{"kvm1", "kvm2"}
+	const web, db = "52:54:00:07:02:01", "52:54:00:07:02:02"
+	c := acctest.NewCLI(t)
+	// config has reservations, each as mac, end of the address, and name.
+	config := func(reservations map[string][3]string) {
+		t.Helper()
+		text := acctest.Config(l) + fmt.Sprintf(`
+resource "virtfleet_network" "this" {
+  name   = %q
+  bridge = "vt%s"
+  hosts  = ["kvm1", "kvm2"]
+  ips = [
+    { address = "10.213.10.1/24", dhcp = { ranges = [{ start = "10.213.10.100", end = "10.213.10.199" }] } },
+    { address = "10.213.11.1/24" },
+  ]
+}
+`, name, name[len(name)-6:])
+		for key, r := range reservations {
+			text += fmt.Sprintf("resource \"virtfleet_network_dhcp_host\" %q {\n  network = virtfleet_network.this.name\n"+
+				"  mac = %q\n  ip = \"10.213.%s\"\n  name = %q\n}\n", key, r[0], r[1], r[2])
+		}
+		c.Config(t, text)
+	}
+	// has compares the reservations of both definitions on each host.
+	has := func(when string, want ...string) {
+		t.Helper()
+		slices.Sort(want)
+		for _, host := range hosts {
+			for _, flags := range [][]string{nil, {"--inactive"}} {
+				xml := l.Virsh(t, host, append([]string{"net-dumpxml", name}, flags...)...)
+				got := regexp.MustCompile(`<host mac='[^>]*>`).FindAllString(xml, -1)
+				if slices.Sort(got); !slices.Equal(got, want) {
+					t.Errorf("%s: on %s %v: %v\nwant %v", when, host, flags, got, want)
+				}
+			}
+		}
+	}
+	entry := func(mac, ip, name string) string {
+		return fmt.Sprintf("<host mac='%s' name='%s' ip='10.213.%s'/>", mac, name, ip)
+	}
+	refused := func(when, out string, words ...string) {
+		t.Helper()
+		out = strings.Join(strings.Fields(strings.ReplaceAll(out, "│", " ")), " ")
+		for _, word := range append(words, "kvm1, kvm2") {
+			if !strings.Contains(out, word) {
+				t.Errorf("%s: %q isn't in %s", when, word, out)
+			}
+		}
+		if !strings.Contains(out, "already exists") || strings.Count(out, "Error: ") != 1 {
+			t.Errorf("%s: want one error: %s", when, out)
+		}
+	}
+	byHand := func(host, command, xml string) {
+		t.Helper()
+		l.Virsh(t, host, "net-update", name, command, "ip-dhcp-host", "--live", "--config", xml)
+	}
+	two := map[string][3]string{"web": {web, "10.50", "web"}, "db": {db, "10.60", "db"}}
+	both := []string{entry(web, "10.50", "web"), entry(db, "10.60", "db")}
+	changed := func(r [3]string) map[string][3]string { return map[string][3]string{"web": r, "db": two["db"]} }
+	config(two)
+	c.Run(t, "apply")
+	has("created", both...)
+
+	of := "10.213.10.60, mac \"" + db + "\", name \"db\""
+	for what, r := range map[string][3]string{
+		"ip": {web, "10.60", "web"}, "name": {web, "10.50", "db"}, "both": {web, "10.60", "db"},
+		"replaced": {"52:54:00:07:02:03", "10.60", "web"},
+	} {
+		config(changed(r))
+		refused(what, c.Fail(t, "plan"), of, "another value", name+"/"+db)
+	}
+	// The plan is of a time at which the value was free.
+	config(changed([3]string{web, "10.70", "web"}))
+	c.Run(t, "plan", "-out=planned")
+	for _, host := range hosts {
+		byHand(host, "add", entry("52:54:00:07:02:04", "10.70", "new"))
+	}
+	refused("another one added after the plan", c.Fail(t, "apply", "planned"), "10.213.10.70", "52:54:00:07:02:04")
+	for _, host := range hosts {
+		byHand(host, "delete", entry("52:54:00:07:02:04", "10.70", "new"))
+	}
+	has("after all that", both...)
+
+	// libvirt has DHCP in one subnet of IPv4 only, and refuses what is removed from there to be added in another one.
+	config(changed([3]string{web, "11.60", "web"}))
+	if out := c.Fail(t, "apply"); !strings.Contains(out, "dhcp") {
+		t.Errorf("in a subnet without DHCP: %s", out)
+	}
+	has("refused by libvirt", both...)
+
+	// A mac that is replaced keeps the address and the name of the resource.
+	config(changed([3]string{"52:54:00:07:02:03", "10.50", "web"}))
+	c.Run(t, "apply")
+	config(changed([3]string{"52-54-00-07-02-01", "10.50", "web"}))
+	if out := c.Fail(t, "apply"); !strings.Contains(out, "isn't a MAC address") {
+		t.Errorf("the notation of a MAC address that libvirt refuses: %s", out)
+	}
+	has("replaced", entry("52:54:00:07:02:03", "10.50", "web"), both[1])
+	config(two)
+	c.Run(t, "apply")
+	has("replaced again", both...)
+
+	// libvirt's modify changes the first one with the address or the MAC address. If that is web, db has its address, too.
+	modify := func(last [3]string) {
+		t.Helper()
+		for _, host := range hosts {
+			again := entry(last[0], last[1], last[2])
+			byHand(host, "delete", again)
+			byHand(host, "add", again)
+			byHand(host, "modify", entry(web, "10.60", "web"))
+		}
+	}
+	modify(two["db"])
+	config(changed([3]string{web, "10.60", "web"}))
+	if out, empty := c.Empty(t); empty {
+		t.Errorf("two reservations with one address are nothing to do: %s", out)
+	}
+	for of, other := range map[string]string{"web": db, "db": web} {
+		refused("an address twice", c.Fail(t, "apply", "-target=virtfleet_network_dhcp_host."+of),
+			"Error: Unable to update", "10.213.10.60, mac \""+other)
+	}
+	has("an address twice", entry(web, "10.60", "web"), both[1])
+	config(two)
+	c.Run(t, "apply", "-target=virtfleet_network_dhcp_host.web")
+	has("the first one changed", both...)
+	if out, empty := c.Empty(t); !empty {
+		t.Error(out)
+	}
+	// If it is db, web has two, and db has none.
+	modify(two["web"])
+	refused("a mac twice", c.Fail(t, "plan"), "10.213.10.60, mac \""+web, "-target")
+	c.Run(t, "apply", "-target=virtfleet_network_dhcp_host.web")
+	has("one of the two removed", both[0])
+	c.Run(t, "apply")
+	has("db again", both...)
+	if out, empty := c.Empty(t); !empty {
+		t.Error(out)
+	}
+
+	// Two resources with one reservation: only one creates it.
+	config(map[string][3]string{"web": two["web"], "one": two["db"], "other": two["db"]})
+	c.Run(t, "state", "rm", "virtfleet_network_dhcp_host.db")
+	if out := c.Fail(t, "apply"); !strings.Contains(out, "already exists") {
+		t.Error(out)
+	}
+	c.Run(t, "destroy")
+	for _, host := range hosts {
+		if l.Has(t, host, "net-list", name) {
+			t.Errorf("host %s still has it", host)
+		}
+	}
+}

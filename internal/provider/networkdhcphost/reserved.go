@@ -1,0 +1,167 @@
+package networkdhcphost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
+)
+
+// takenOn returns, for each host on which another reservation keeps the resource from having its own, that reservation.
+// isNew says that the resource has none yet, so that one for the same MAC address or DUID is another one, too, unless
+// it is as wanted: that is what a killed run has left, or what is replaced. gone is as for Taken.
+func (m *model) takenOn(
+	answers []hostset.Answer[network.Reservation], isNew bool, gone func(network.DHCPHost) bool,
+) map[string]error {
+	taken := map[string]error{}
+	for _, a := range hostset.Found(answers) {
+		err := a.Value.Taken(m.Network.ValueString(), m.reservation(), gone)
+		if have := a.Value.Any(); isNew && have != nil && !a.Value.Complete(m.reservation()) {
+			err = &network.ReservedError{Network: m.Network.ValueString(), Have: *have}
+		}
+		if err != nil {
+			taken[a.Host] = err
+		}
+	}
+	return taken
+}
+
+// failures returns errors about hosts. Hosts that have the same other reservation are in one of them. If it is a plan
+// that fails, the errors are about the attribute.
+func (m *model) failures(verb string, failed map[string]error, planning bool) (diags diag.Diagnostics) {
+	rest := map[string]error{}
+	hosts := map[network.DHCPHost][]string{}
+	for _, host := range value.Keys(failed) {
+		if reserved, is := errors.AsType[*network.ReservedError](failed[host]); is {
+			hosts[reserved.Have] = append(hosts[reserved.Have], host)
+			continue
+		}
+		rest[host] = failed[host]
+	}
+	others := slices.SortedFunc(maps.Keys(hosts), func(a, b network.DHCPHost) int {
+		return strings.Compare(a.String(), b.String())
+	})
+	for _, have := range others {
+		f := m.reservedFailure(verb, have, hosts[have])
+		if !planning {
+			diags.Append(f.Error())
+			continue
+		}
+		f.Remedy += " " + tfdiag.DestroyAnyway
+		diags.Append(f.AttributeError(path.Root(m.attributeOf(have))))
+	}
+	return append(diags, onhosts.Failures(verb, m.noun(), rest)...)
+}
+
+// attributeOf returns the attribute whose value another reservation has.
+func (m *model) attributeOf(have network.DHCPHost) string {
+	want := m.reservation()
+	switch {
+	case have.Key() == want.Key() && want.MAC != "":
+		return "mac"
+	case have.Key() == want.Key():
+		return "duid"
+	case have.Name != "" && have.Name == want.Name && have.IP != want.IP:
+		return "name"
+	}
+	return "ip"
+}
+
+// reservedFailure is the failure because hosts have another reservation with a value of this one.
+func (m *model) reservedFailure(verb string, have network.DHCPHost, hosts []string) tfdiag.Failure {
+	attribute, name := m.attributeOf(have), m.Network.ValueString()
+	f := tfdiag.Failure{
+		Verb: verb, Noun: m.noun(), Host: strings.Join(hosts, ", "),
+		Happened: fmt.Sprintf("The %s of this reservation already exists in another reservation of network %q: %s. Nothing "+
+			"of that one was changed.", attribute, name, have),
+		Remedy: fmt.Sprintf("Set %s to another value, or change or remove the other reservation first, in an "+
+			"apply of its own, with -target.",
+			attribute),
+	}
+	if have.MAC+have.DUID == "" {
+		return f
+	}
+	f.Remedy += fmt.Sprintf(" If no resource has the other one, you can import it: terraform import <address> %s/%s.",
+		name, have.Key())
+	return f
+}
+
+// checkTaken returns errors about other reservations that hosts have with a value of this one. An existing reservation
+// that stays as it is gets a warning instead: the same apply may remove the other one.
+func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state *model, changes bool) diag.Diagnostics {
+	if r.Data.Unknown || plan.Network.IsUnknown() || plan.IP.IsUnknown() || plan.MAC.IsUnknown() ||
+		plan.DUID.IsUnknown() || r.networkHostsChange(plan.Network.ValueString()) {
+		return nil
+	}
+	if verb == "create" && state.Network.ValueString() != "" {
+		r.Data.Reservations.Replaced(state.key())
+	}
+	isNew := verb == "create" && !r.Data.Reservations.IsHad(plan.key())
+	taken := plan.takenOn(r.askHosts(ctx, plan), isNew, func(have network.DHCPHost) bool {
+		return r.Data.Reservations.IsReplaced(plan.Network.ValueString() + "/" + have.Key())
+	})
+	if changes || verb == "create" {
+		return plan.failures(verb, taken, true)
+	}
+	var warnings diag.Diagnostics
+	for _, d := range plan.failures(verb, taken, false) {
+		warnings.AddWarning(d.Summary(), d.Detail())
+	}
+	return warnings
+}
+
+// add adds the reservation on hosts that had none when they were asked, and completes it on those that had it. If
+// another run has added one meanwhile, it removes again what it has added.
+func (r *hostResource) add(
+	ctx context.Context, found []hostset.Answer[network.Reservation], m *model,
+) (failed map[string]error, targets hostset.Set) {
+	var names, had []string
+	for _, a := range found {
+		names = append(names, a.Host)
+		if a.Value.Any() != nil {
+			had = append(had, a.Host)
+		}
+	}
+	lock, name, want := network.LockFunc(r.Data.Fleet.LockShared), m.Network.ValueString(), m.reservation()
+	targets = r.Data.Fleet.Connections().Named(names...)
+	written := r.Data.Written.Writing(TypeName, m.key())
+	defer func() { written(targets.Without(value.Keys(failed)...).Names()) }()
+	failed = hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
+		if slices.Contains(had, h.Name) {
+			return network.PutReservation(ctx, lock, h.Conn, name, want)
+		}
+		return network.AddReservation(ctx, lock, h.Conn, name, want)
+	})
+	if !anyExists(failed) {
+		return failed, targets
+	}
+	ctx, cancel := hostset.CleanupContext(ctx)
+	defer cancel()
+	added := targets.Without(had...).Without(value.Keys(failed)...)
+	left := hostset.Each(ctx, added, func(ctx context.Context, h hostset.Host) error {
+		return network.RemoveReservation(ctx, lock, h.Conn, name, want)
+	})
+	for host, err := range left {
+		failed[host] = fmt.Errorf("the reservation was added, and can't be removed again: %w", err)
+	}
+	return failed, targets
+}
+
+// anyExists reports whether a host has another reservation.
+func anyExists(failed map[string]error) bool {
+	return slices.ContainsFunc(value.Keys(failed), func(host string) bool {
+		return errors.Is(failed[host], libvirt.ErrExists)
+	})
+}
