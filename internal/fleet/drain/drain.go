@@ -48,8 +48,8 @@ type drainRun struct {
 	ended    bool
 	// failedTargets are, by UUID, the targets to which a move of the VM failed.
 	failedTargets map[string][]string
-	// unsafe are, by UUID, the targets to which libvirt refused to move the VM live, because of its disks.
-	unsafe map[string][]string
+	// unsafe are VMs whose live migration libvirt refused.
+	unsafe unsafeMoves
 
 	// moveSlots bound how many VMs move at a time, endSlots how many guests are shut down or saved at a time.
 	moveSlots, endSlots *admission.Slots
@@ -182,6 +182,13 @@ func (d *drainRun) prepare(ctx context.Context) error {
 		return err
 	}
 
+	before := record.Evacuation
+	if lost := d.drainer.records.LostMaintenance(ctx, d.Host, d.ID, record); lost != nil {
+		before = lost
+	}
+
+	d.unsafe = unsafeMovesOf(before)
+
 	if err := d.gatherInput(ctx); err != nil {
 		return err
 	}
@@ -191,12 +198,8 @@ func (d *drainRun) prepare(ctx context.Context) error {
 		steps = evacuation.Compute(d.in)
 	}
 
-	before := record.Evacuation
-	if lost := d.drainer.records.LostMaintenance(ctx, d.Host, d.ID, record); lost != nil {
-		before = lost
-	}
-
 	d.steps, d.gone = mergeSteps(d.in, steps, d.Steps != nil, d.drainer.resumableSteps(ctx, d.Host, before))
+	d.keepUnsafe()
 
 	if d.Steps != nil {
 		if changes := stepChanges(d.steps, nil, d.in); len(changes) > 0 {

@@ -32,6 +32,8 @@ type inputQuery struct {
 	known map[string]evacuation.VM
 	// goals are, by UUID, the hosts to which VMs are to move live. If nothing blocks that move, no other host is asked.
 	goals map[string]string
+	// unsafe are VMs whose live migration libvirt refused.
+	unsafe unsafeMoves
 	// stuck are VMs, by UUID, that arrive or leave and aren't waited for, with the reason. They are VMs on the host, and
 	// nothing is known about their moves.
 	stuck map[string]error
@@ -303,6 +305,8 @@ func (dr *Drainer) inspectVM(
 	goal := slices.IndexFunc(others, func(a inventory.Reply) bool { return a.Host.Name == q.goals[vm.UUID] })
 	if goal >= 0 && vm.Active {
 		live, err := dr.routes(ctx, inspected, vm, others[goal:goal+1], options)
+		q.unsafe.block(vm.UUID, live)
+
 		if err == nil && len(migration.Blocking(live.blockers[q.goals[vm.UUID]])) == 0 {
 			m.LiveBlockers, m.LiveBytes, m.LiveSpace = live.blockers, live.bytes, live.space
 
@@ -314,6 +318,8 @@ func (dr *Drainer) inspectVM(
 	if err != nil {
 		return m, err
 	}
+
+	q.unsafe.block(vm.UUID, live)
 
 	m.LiveBlockers, m.LiveBytes, m.LiveSpace = live.blockers, live.bytes, live.space
 

@@ -55,6 +55,8 @@ func (d *drainRun) outcomeError(ctx context.Context, cause error) error {
 	case errors.Is(cause, context.DeadlineExceeded):
 		what = overText(cause) + "; " + what
 		remedy = "Set longer timeouts."
+	case d.Steps != nil && d.refusedUnsafe():
+		next = inventory.Replan // The steps are others then.
 	case cause != nil:
 		what = "it was interrupted; " + what
 	}

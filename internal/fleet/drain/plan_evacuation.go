@@ -57,7 +57,7 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 	}
 
 	in, onItsWay, err := dr.evacuationInput(ctx, dr.hosts.Host(name),
-		inputQuery{moveStopped: q.MoveStopped, askQEMU: q.AskQEMU})
+		inputQuery{moveStopped: q.MoveStopped, askQEMU: q.AskQEMU, unsafe: unsafeMovesOf(e)})
 	if err == nil && !q.Maintenance {
 		err = onItsWay
 	}

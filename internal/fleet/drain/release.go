@@ -184,7 +184,8 @@ func (r *releaseRun) undoSteps(ctx context.Context) (*hostrecord.Evacuation, err
 			errs = append(errs, fmt.Errorf("virtual machine %q was not restored: %w", s.Name, err))
 		}
 
-		kept := (s.Done() && s.Result != hostrecord.ResultLeft || s.Ran) && !r.completed(s)
+		resumable := s.Done() && s.Result != hostrecord.ResultLeft || s.Ran
+		kept := (resumable || s.Unsafe) && !r.completed(s)
 		if kept || err != nil {
 			left = append(left, s)
 		}

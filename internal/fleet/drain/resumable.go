@@ -29,6 +29,10 @@ func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecor
 	}
 
 	for _, s := range e.Steps {
+		if s.Unsafe && !s.Done() && !s.Asked() {
+			continue // It did nothing: see unsafeMovesOf.
+		}
+
 		vm, err := dr.hosts.Find(ctx, s.UUID, inventory.LastKnown{Host: name})
 		if err == nil && untouchedSince(vm, name, s, e.Abandoned) || err != nil && !inventory.IsNotFound(err) {
 			kept.Steps = append(kept.Steps, s) // A VM that can't be found now is looked for again when it is restored.

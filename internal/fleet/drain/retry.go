@@ -103,7 +103,6 @@ func (d *drainRun) tryAndNote(ctx context.Context, i int, rule evacuation.Rule, 
 	case d.drainer.hosts.IsGone(ctx, d.steps[i].UUID, d.lastKnown(), t.last):
 		t.last, t.final = errGone, true // It counts as under way until that is noted.
 	default:
-		t.last = d.noteUnsafe(i, t.last)
 		t.final = isPermanent(t.last) || d.hasNoWayOut(ctx, i, t.last)
 		d.endTry(i)
 	}
@@ -136,10 +135,10 @@ func ruleOf(in evacuation.Input, s hostrecord.RecordedStep) evacuation.Rule {
 func (d *drainRun) lastKnown() inventory.LastKnown { return inventory.LastKnown{Host: d.Host} }
 
 // hasNoWayOut says whether a VM whose move was refused with err can't leave to any host by any method that its rule
-// allows: a user has to resolve that first. If the steps are to be followed exactly, beginTry stops the drain instead,
-// unless libvirt has refused the only step.
+// allows: a user has to resolve that first. If the steps are to be followed exactly, beginTry stops the drain instead.
+// What libvirt refuses as unsafe has no other way by these steps: only the next plan can show the fallback.
 func (d *drainRun) hasNoWayOut(ctx context.Context, i int, err error) bool {
-	unsafe := errors.Is(err, libvirt.ErrUnsafe)
+	unsafe := d.steps[i].Method == evacuation.MethodLive && errors.Is(err, libvirt.ErrUnsafe)
 	if d.Steps != nil || !unsafe && !errors.Is(err, migration.ErrBlocked) {
 		return d.Steps != nil && unsafe
 	}
@@ -160,10 +159,10 @@ func (d *drainRun) refreshInput(ctx context.Context, uuid string) (evacuation.In
 	d.drainer.hosts.ForgetAll()
 
 	in, _, err := d.drainer.evacuationInput(ctx, d.host, inputQuery{
-		moveStopped: d.MoveStopped, askQEMU: true, known: d.inspectedExcept(uuid),
+		moveStopped: d.MoveStopped, askQEMU: true, known: d.inspectedExcept(uuid), unsafe: d.unsafeNow(),
 	})
 
-	return d.withUnsafe(in, uuid), err
+	return in, err
 }
 
 // inspectedExcept returns the VMs that the drain has inspected, by UUID, without the VM that is to be inspected again.
@@ -293,6 +292,9 @@ func reasonOf(err error) string {
 	text := err.Error()
 	if what, cancelled := strings.CutSuffix(text, ": "+context.Canceled.Error()); cancelled {
 		text = what + ": it was cancelled"
+	}
+	if errors.Is(err, libvirt.ErrUnsafe) {
+		text += ". " + migration.UnsafeRemedy
 	}
 	return shortenReason(text)
 }

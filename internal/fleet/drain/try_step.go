@@ -42,6 +42,7 @@ func (d *drainRun) tryStep(ctx context.Context, i int, rule evacuation.Rule) (re
 			Target: s.Target, Options: rule.Options, Priority: admission.PriorityMaintenance,
 		})
 		d.noteKept(ctx, i, how)
+		d.noteUnsafe(i, err)
 
 		return hostrecord.ResultMoved, verifyArrived(d.host, vm, s, err)
 	case evacuation.MethodCold:

@@ -5,58 +5,101 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// noteUnsafe notes that libvirt refused to move the VM of a step live to its target, because the target may lack a disk
-// of it. The storage pools had not shown that. A retry wouldn't help: from now on it counts as a blocker. noteUnsafe
-// returns the error with what to do.
-func (d *drainRun) noteUnsafe(i int, err error) error {
-	s := d.steps[i]
-	if s.Method != evacuation.MethodLive || !errors.Is(err, libvirt.ErrUnsafe) {
-		return err
+// unsafeMoves are VMs, by UUID, whose live migration libvirt refused as unsafe for their disks. Its value says whether
+// it did so in this run. An answer to an earlier run counts only while the checks leave it open whether the target
+// reaches the disks: a user may have resolved it since.
+type unsafeMoves map[string]bool
+
+// unsafeMovesOf returns what libvirt answered an earlier drain of the host.
+func unsafeMovesOf(e *hostrecord.Evacuation) unsafeMoves {
+	all := unsafeMoves{}
+	if e == nil || !e.Abandoned.IsZero() && time.Since(e.Abandoned) > abandonedMemory {
+		return all
+	}
+
+	for _, s := range e.Steps {
+		if s.Unsafe {
+			all[s.UUID] = false
+		}
+	}
+
+	return all
+}
+
+// block adds to routes of the running VM what libvirt answered.
+func (u unsafeMoves) block(uuid string, live routes) {
+	now, refused := u[uuid]
+	if !refused {
+		return
+	}
+
+	for host, blockers := range live.blockers {
+		blockers = slices.Clone(blockers)
+		open := now
+
+		for i, b := range blockers {
+			if b.Status == status.Unknown && b.Reason == migration.DisksNotLiveMigratable {
+				blockers[i].Status, open = status.False, false
+				blockers[i].Message += fmt.Sprintf("; %v", errRefused)
+			}
+		}
+
+		if open {
+			blockers = append(blockers, migration.Blocker{
+				Reason: migration.DisksNotLiveMigratable, Status: status.False, Attribute: "disks",
+				Message: errRefused.Error(), Remedy: migration.UnsafeRemedy,
+			})
+		}
+
+		live.blockers[host] = blockers
+		if len(migration.Blocking(blockers)) > 0 {
+			delete(live.bytes, host)
+			delete(live.space, host)
+		}
+	}
+}
+
+// errRefused says what libvirt answered.
+var errRefused = errors.New("libvirt refused its live migration as unsafe for its disks")
+
+// noteUnsafe notes if err says that libvirt refuses to migrate the VM of a step live. This is final: libvirt decides by
+// the disks of the VM on its host, whichever the target is.
+func (d *drainRun) noteUnsafe(i int, err error) {
+	if !errors.Is(err, libvirt.ErrUnsafe) {
+		return
 	}
 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	if d.unsafe == nil {
-		d.unsafe = make(map[string][]string)
-	}
-
-	d.unsafe[s.UUID] = append(d.unsafe[s.UUID], s.Target)
-
-	return fmt.Errorf("%w. %s", err, migration.UnsafeRemedy)
+	d.steps[i].Unsafe = true
+	d.unsafe[d.steps[i].UUID] = true
 }
 
-// withUnsafe adds to what the drain depends on that libvirt refused to move the VM live.
-func (d *drainRun) withUnsafe(in evacuation.Input, uuid string) evacuation.Input {
+// keepUnsafe notes in the steps what libvirt answered an earlier drain, for the next one.
+func (d *drainRun) keepUnsafe() {
+	for i, s := range d.steps {
+		_, d.steps[i].Unsafe = d.unsafe[s.UUID]
+	}
+}
+
+// unsafeNow returns a copy of what libvirt has answered by now.
+func (d *drainRun) unsafeNow() unsafeMoves {
 	d.mu.Lock()
-	refused := slices.Clone(d.unsafe[uuid])
-	d.mu.Unlock()
+	defer d.mu.Unlock()
 
-	at := slices.IndexFunc(in.VMs, func(m evacuation.VM) bool { return m.UUID == uuid })
-	if at < 0 || len(refused) == 0 {
-		return in
-	}
+	return maps.Clone(d.unsafe)
+}
 
-	in.VMs = slices.Clone(in.VMs)
-	m := &in.VMs[at]
-	m.LiveBlockers = maps.Clone(m.LiveBlockers)
-
-	for _, host := range refused {
-		if before, asked := m.LiveBlockers[host]; asked {
-			m.LiveBlockers[host] = append(slices.Clone(before), migration.Blocker{
-				Reason: migration.DisksNotLiveMigratable, Status: status.False,
-				Message: fmt.Sprintf("libvirt refuses to migrate it to host %q, because of its disks", host),
-				Remedy:  migration.UnsafeRemedy,
-			})
-		}
-	}
-
-	return in
+// refusedUnsafe says whether libvirt refused to migrate a VM live in this run.
+func (d *drainRun) refusedUnsafe() bool {
+	return slices.Contains(slices.Collect(maps.Values(d.unsafeNow())), true)
 }

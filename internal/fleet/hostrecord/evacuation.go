@@ -117,6 +117,8 @@ type RecordedStep struct {
 	// afterwards. ReturningHalted says that it ran although its configuration turned it off.
 	Returning       bool `json:"returning,omitempty"`
 	ReturningHalted bool `json:"returning_halted,omitempty"`
+	// Unsafe says that libvirt refused to migrate the VM live, because that is unsafe for its disks.
+	Unsafe bool `json:"unsafe,omitempty"`
 	// Options are the options for moves in the VM's policy. They also apply to the move back unless others are set then.
 	Options migration.Options `json:"options,omitzero"`
 	// Kept are images that stayed on the host when the VM was moved with its disks.
