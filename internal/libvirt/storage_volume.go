@@ -69,7 +69,8 @@ func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {
 // readListed reads a volume of a list, nil if it has vanished.
 func (c *conn) readListed(ctx context.Context, volume *golibvirt.StorageVol) (*Volume, error) {
 	again := isStale
-	if key, err := volume.GetKey(); err == nil && !strings.HasPrefix(key, "/") {
+	// The key of an RBD image is <pool>/<image>, that of others a path, a UUID or a serial number.
+	if key, err := volume.GetKey(); err == nil && strings.Index(key, "/") > 0 {
 		again = isUnbuilt
 	}
 	document, err := retryRead(ctx, again, func() (string, error) {

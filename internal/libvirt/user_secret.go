@@ -147,6 +147,9 @@ func (h *Host) PutUserSecret(ctx context.Context, s UserSecret, value []byte) er
 
 // createUserSecret creates a secret with its value, of which the host stores nothing before it has both.
 func (c *conn) createUserSecret(s UserSecret, value []byte) error {
+	if c.completeSecret(s.UUID) { // Another run has created it since it was looked for.
+		return c.defineUserSecret(s, func(secret *golibvirt.Secret) error { return c.setValue(secret, value) })
+	}
 	first := s
 	first.Ephemeral, first.Description = true, beingCreated
 	return c.defineUserSecret(first, func(secret *golibvirt.Secret) error {
@@ -154,12 +157,19 @@ func (c *conn) createUserSecret(s UserSecret, value []byte) error {
 		if err == nil {
 			err = c.defineUserSecret(s, nil)
 		}
-		if err != nil {
+		if err != nil && !c.completeSecret(s.UUID) {
 			c.countCall("virSecretUndefine")
 			err = errors.Join(err, secret.Undefine())
 		}
 		return err
 	})
+}
+
+// completeSecret reports whether the host has the secret, and its creation is complete.
+func (c *conn) completeSecret(uuid string) bool {
+	c.countCall("virSecretLookupByUUIDString")
+	have, err := c.userSecret(c.c.LookupSecretByUUIDString(uuid))
+	return err == nil && !have.isUnfinished()
 }
 
 // defineUserSecret defines the secret, and then does something with it unless that is nil.

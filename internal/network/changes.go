@@ -102,12 +102,14 @@ func ipUpdates(have, want []IP) ([]libvirt.NetworkUpdate, bool) {
 }
 
 // compareReservations returns what turns have into want. Changed reservations that can't be modified are removed and
-// added again: also those that get the address of another one, which libvirt could modify instead.
+// added again: also those that have the address or the name of another one, which libvirt could modify instead.
 func compareReservations(have, want []DHCPHost) difference[DHCPHost] {
 	d := dhcpHosts.compare(have, want)
 	d.changed = slices.DeleteFunc(d.changed, func(changed DHCPHost) bool {
 		at := slices.IndexFunc(have, func(h DHCPHost) bool { return h.key() == changed.key() })
-		another := slices.ContainsFunc(have, func(h DHCPHost) bool { return h.key() != changed.key() && h.IP == changed.IP })
+		another := slices.ContainsFunc(have, func(h DHCPHost) bool {
+			return h.key() != changed.key() && (h.IP == changed.IP || h.Name != "" && h.Name == changed.Name)
+		})
 		if changed.modifies(have[at]) && !another {
 			return false
 		}

@@ -38,6 +38,12 @@ func (r *Reservation) Taken(network string, want DHCPHost, gone func(DHCPHost) b
 	return nil
 }
 
+// SharesAddress reports whether another reservation of the network has the address.
+func (r *Reservation) SharesAddress(want DHCPHost) bool {
+	want.Name = ""
+	return r.Taken("", want, nil) != nil
+}
+
 // Repeated reports whether a definition has several reservations for the MAC address or DUID.
 func (r *Reservation) Repeated(of DHCPHost) bool {
 	return slices.ContainsFunc(r.specs, func(spec Spec) bool { return len(reservationsIn(spec, of)) > 1 })

@@ -76,9 +76,11 @@ resource "virtfleet_virtual_machine" "KEY" {
 		t.Errorf("%d of 5 resources are refused: %s", n, out)
 	}
 	tf.Config(t, base+blocks("new"))
-	if out := tf.Fail(t, "apply", "-target=virtfleet_volume.new", "-target=virtfleet_volume.old"); !strings.Contains(
-		out, title) {
-		t.Errorf("the volume is to be created under the name of one that is destroyed: %s", out)
+	for _, kind := range []string{"volume", "virtual_machine"} {
+		renamed := []string{"-target=virtfleet_" + kind + ".new", "-target=virtfleet_" + kind + ".old"}
+		if out := tf.Fail(t, "apply", renamed...); !strings.Contains(out, title) {
+			t.Errorf("the %s is to be created under the name of one that is destroyed: %s", kind, out)
+		}
 	}
 	if now := objects(); now != made {
 		t.Errorf("a refused apply changed the objects:\n%s\nthey were\n%s", now, made)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/networkdhcphost"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/volume"
 )
@@ -111,6 +112,9 @@ func (s *server) UpgradeResourceState(
 	}
 	if req.TypeName == volume.TypeName {
 		volume.NoteSaved(s.provider.data(), req)
+	}
+	if req.TypeName == networkdhcphost.TypeName {
+		networkdhcphost.NoteSaved(s.provider.data(), req)
 	}
 	return s.frameworkServer.UpgradeResourceState(ctx, req)
 }

@@ -2,11 +2,9 @@ package provider
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/vmihailenco/msgpack/v5"
 
@@ -87,7 +85,10 @@ func plannedTwice(
 	for _, other := range data.Sightings.Add(req.TypeName+"/"+id, is) {
 		if is.Shares(other) || req.TypeName == volume.TypeName &&
 			data.Storage().SamePool(ctx, prior.pool(req), is.Hosts[0], other.Hosts[0]) {
-			return twoAddresses(req.TypeName, id, is.Plan == meta.Create || other.Plan == meta.Create)
+			d := meta.FormerAddressError(req.TypeName, id, is.Plan == meta.Create || other.Plan == meta.Create)
+			return &tfprotov6.Diagnostic{
+				Severity: tfprotov6.DiagnosticSeverityError, Summary: d.Summary(), Detail: d.Detail(),
+			}
 		}
 	}
 	return nil
@@ -99,26 +100,4 @@ func (o wireObject) pool(req *tfprotov6.PlanResourceChangeRequest) string {
 		o = openObject(req.ProposedNewState)
 	}
 	return o.text("pool")
-}
-
-// twoAddresses returns the error that an object is destroyed under one address, and kept or created under another.
-func twoAddresses(typeName, id string, created bool) *tfprotov6.Diagnostic {
-	does, then := "keeps", "The apply would delete what the other resource has."
-	remedy := "If this configuration has an import block for it, remove that block. "
-	rest := fmt.Sprintf("If both addresses are in the state already, run \"terraform state rm\" with the former address, "+
-		"or add a removed block for it with lifecycle { destroy = false }:\n\nremoved {\n  from = %s.<former name>\n  "+
-		"lifecycle { destroy = false }\n}", typeName)
-	if created {
-		does, then = "creates", "The apply would delete its data."
-		remedy, rest = "", "If a create_before_destroy left it as a deposed object, \"terraform state rm\" and \"terraform "+
-			"import\" make it this resource's again. To have an empty one instead, remove the resource, apply, and add the "+
-			"other one then."
-	}
-	d := diag.NewErrorDiagnostic("Object is destroyed under its former address", fmt.Sprintf(
-		"The plan destroys %s %q, and %s it under another address. %s\n\nIf the resource was renamed, moved to a module, or "+
-			"has another key in for_each, tell Terraform. %sAdd:\n\nmoved {\n  from = %[1]s.<former name>\n  to   = "+
-			"%[1]s.<name>\n}\n\n%[6]s", typeName, id, does, then, remedy, rest))
-	return &tfprotov6.Diagnostic{
-		Severity: tfprotov6.DiagnosticSeverityError, Summary: d.Summary(), Detail: d.Detail(),
-	}
 }

@@ -58,7 +58,16 @@ func (s *Storage) fill(ctx context.Context, h *libvirt.Host, d Disk) error {
 	if c.TargetType, c.Target, err = diskSource(ctx, h, *into); err != nil {
 		return err
 	}
-	return h.CopyDisk(ctx, c)
+	if err := h.CopyDisk(ctx, c); err != nil {
+		return err
+	}
+	// Ceph doesn't keep a VM from a volume that is being written.
+	writer, err := s.Writer(ctx, h.Name(), *into)
+	if err == nil && writer != nil {
+		err = fmt.Errorf("%w: %s was started while volume %s was copied, and has a part of its content", ErrInUse, writer,
+			d.ref())
+	}
+	return err
 }
 
 // checkFilled returns why QEMU can't copy the source into the new volume as it is, nil if it can.

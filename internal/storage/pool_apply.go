@@ -106,9 +106,17 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	} else {
 		err = changePool(ctx, h, p.Mounted(), is, settings.Build)
 	}
-	// This comes before the start: if this run is killed, an active pool may be taken for a complete one.
-	if err == nil && settings.Autostart != nil && (made || is.Autostart != *settings.Autostart) {
-		err = h.SetStoragePoolAutostart(ctx, p.Name, *settings.Autostart)
+	setAutostart := func() error {
+		if settings.Autostart == nil || !made && is.Autostart == *settings.Autostart {
+			return nil
+		}
+		return h.SetStoragePoolAutostart(ctx, p.Name, *settings.Autostart)
+	}
+	// Of a pool that wasn't active, this comes before the start: if this run is killed, an active pool may be taken for a
+	// complete one. One that was active and is changed is started again first: VMs need it.
+	first := made || !is.Active
+	if err == nil && first {
+		err = setAutostart()
 	}
 	if err == nil {
 		begun := ""
@@ -116,6 +124,9 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 			begun = is.UUID
 		}
 		err = startPool(ctx, h, p, begun)
+	}
+	if err == nil && !first {
+		err = setAutostart()
 	}
 	if err == nil {
 		err = setPermissions(ctx, h, p, made)

@@ -2,14 +2,40 @@ package inventory
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// jobLimit is how long a host is asked whether it runs a job on a domain that is paused for a migration. A QEMU that
+// jobLimit is how long a host is asked whether it runs jobs on domains that are paused for a migration. A QEMU that
 // hangs then doesn't hold up the reading of the others.
 const jobLimit = 5 * time.Second
+
+// addJobs is withJob for all domains of a host.
+func addJobs(ctx context.Context, h *libvirt.Host, all map[string]*Entry) {
+	var (
+		wg sync.WaitGroup
+		mu sync.Mutex
+	)
+
+	for _, e := range slices.Collect(maps.Values(all)) {
+		if pausedForMigration(&e.Domain) {
+			wg.Go(func() {
+				asked := withJob(ctx, h, e)
+
+				mu.Lock()
+				defer mu.Unlock()
+
+				all[e.UUID] = asked
+			})
+		}
+	}
+
+	wg.Wait()
+}
 
 // withJob returns the entry with the answer to whether the host still runs the job that it is paused for, if it is
 // paused for one. libvirt also gives this reason to a domain whose memory was restored and that stays paused, for as

@@ -66,7 +66,8 @@ func Inconsistent(vm *VM, err error) bool {
 		return errors.Is(err, ErrTwoCopies) || errors.Is(err, ErrAmbiguous) || IsNotFound(err)
 	}
 
-	return vm.Stranded || !vm.Migrating && vm.Entry.InMigration() && vm.Reason != libvirt.ReasonStartingUp
+	return vm.Stranded || !vm.Migrating && !vm.RestoredPaused && vm.Entry.InMigration() &&
+		vm.Reason != libvirt.ReasonStartingUp
 }
 
 func (inv *Inventory) askFor(ctx context.Context, uuid string, last LastKnown) (*VM, []Reply, error) {

@@ -129,8 +129,10 @@ func readView(ctx context.Context, h *Host) *View {
 		v.Domains = make(map[string]*Entry, len(domains))
 
 		for _, d := range domains {
-			v.Domains[d.UUID] = withJob(ctx, h.Conn, h.entryOf(d))
+			v.Domains[d.UUID] = h.entryOf(d)
 		}
+
+		addJobs(ctx, h.Conn, v.Domains)
 	})
 	// Nearly every reader of a view needs the record as well. Asked for later, it costs each plan further round trips.
 	wg.Go(func() { v.record.preload(ctx, h) })

@@ -149,17 +149,24 @@ func (m *Manager) resumeSaved(ctx context.Context, vm *inventory.VM) error {
 	defer cancel()
 
 	d, err := vm.On.Conn.Domain(after, vm.UUID)
-	if err == nil && d.State == libvirt.Paused && d.Reason == libvirt.ReasonMigration {
+	if err != nil { // The VM is started. The next plan shows it if it is paused.
+		m.log.WarnContext(ctx, "whether the VM is paused since its start from saved memory is unknown", "name", vm.Name,
+			"host", vm.Host, "error", err.Error())
+
+		return nil
+	}
+
+	if d.State == libvirt.Paused && d.Reason == libvirt.ReasonMigration {
 		m.log.InfoContext(ctx, "resuming VM whose memory was saved to stay paused", "name", vm.Name, "host", vm.Host)
 
-		err = vm.On.Conn.ResumeDomain(after, vm.UUID)
+		if err := vm.On.Conn.ResumeDomain(after, vm.UUID); err != nil {
+			return err
+		}
 	}
 
-	if err == nil {
-		m.mover.SetClockOfSaved(ctx, vm)
-	}
+	m.mover.SetClockOfSaved(ctx, vm)
 
-	return err
+	return nil
 }
 
 // explainRefusedResume adds to the error of a refused resume what helps, if QEMU has stopped the guest for good.

@@ -1,8 +1,13 @@
 package meta
 
 import (
+	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
 // Sightings are the objects that one plan has named: those that it keeps or changes, those that it destroys, and those
@@ -55,4 +60,24 @@ func (s *Sightings) Add(key string, is Sighting) (opposed []Sighting) {
 func (s Sighting) Shares(other Sighting) bool {
 	return len(s.Hosts) == 0 || len(other.Hosts) == 0 ||
 		slices.ContainsFunc(s.Hosts, func(host string) bool { return slices.Contains(other.Hosts, host) })
+}
+
+// FormerAddressError returns the error that an object is destroyed under one address, and kept or created under another.
+func FormerAddressError(typeName, id string, created bool) diag.Diagnostic {
+	does, then := "keeps", "The apply would delete what the other resource has."
+	remedy := "If this configuration has an import block for it, remove that block. "
+	rest := fmt.Sprintf("If both addresses are in the state already, run \"terraform state rm\" with the former address, "+
+		"or add a removed block for it with lifecycle { destroy = false }:\n\nremoved {\n  from = %s.<former name>\n  "+
+		"lifecycle { destroy = false }\n}\n\nIf the plan calls it a deposed object, \"terraform state rm\" and \"terraform "+
+		"import\" make it this resource's again.", typeName)
+	if created {
+		does, then = "creates", "The apply would delete its data."
+		remedy, rest = "", "If a create_before_destroy left it as a deposed object, \"terraform state rm\" and \"terraform "+
+			"import\" make it this resource's again. To have an empty one instead, remove the resource, apply, and add the "+
+			"other one then."
+	}
+	return diag.NewErrorDiagnostic("Object is destroyed under its former address", fmt.Sprintf(
+		"The plan destroys %s %q, and %s it under another address. %s\n\nIf the resource was renamed, moved to a module, or "+
+			"has another key in for_each, tell Terraform. %sAdd:\n\nmoved {\n  from = %[1]s.<former name>\n  to   = "+
+			"%[1]s.<name>\n}\n\n%[6]s %[7]s", typeName, id, does, then, remedy, rest, tfdiag.DestroyAnyway))
 }

@@ -146,9 +146,11 @@ resource "virtfleet_network" "this" {
 	if out, empty := c.Empty(t); !empty {
 		t.Error(out)
 	}
-	// If it is db, web has two, and db has none.
+	// If it is db, web has two, and db has none. The plan changes web, so db's address may be free by then.
 	modify(two["web"])
-	refused("a mac twice", c.Fail(t, "plan"), "10.213.10.60, mac \""+web, "-target")
+	if out, empty := c.Empty(t); empty {
+		t.Errorf("two reservations of one computer are nothing to do: %s", out)
+	}
 	c.Run(t, "apply", "-target=virtfleet_network_dhcp_host.web")
 	has("one of the two removed", both[0])
 	c.Run(t, "apply")
@@ -156,6 +158,13 @@ resource "virtfleet_network" "this" {
 	if out, empty := c.Empty(t); !empty {
 		t.Error(out)
 	}
+
+	// An address that one resource gives up may go to another one: which is first decides whether that works at once.
+	config(map[string][3]string{"web": {web, "10.51", "web"}, "db": {db, "10.50", "db"}})
+	c.Run(t, "plan")
+	config(map[string][3]string{"other": {"52:54:00:07:02:05", "10.50", "web"}, "db": two["db"]})
+	c.Run(t, "plan")
+	config(two)
 
 	// Two resources with one reservation: only one creates it.
 	config(map[string][3]string{"web": two["web"], "one": two["db"], "other": two["db"]})

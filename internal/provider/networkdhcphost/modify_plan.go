@@ -46,6 +46,9 @@ func (r *hostResource) ModifyPlan(
 	if !resp.Diagnostics.HasError() && (changes || verb == "create" || state.differsSomewhere()) {
 		resp.Diagnostics.Append(r.checkTaken(ctx, verb, &plan, &state, changes)...)
 	}
+	if verb == "update" && !changes {
+		resp.Diagnostics.Append(r.Data.Reservations.Kept(state.key())...)
+	}
 	if verb == "create" || resp.Diagnostics.HasError() || plan.MAC.IsUnknown() || plan.Network.IsUnknown() {
 		return
 	}

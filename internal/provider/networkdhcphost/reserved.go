@@ -2,6 +2,7 @@ package networkdhcphost
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,14 +11,30 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
+
+// NoteSaved records the reservation of a state that Terraform saved. Before it plans, Terraform sends every saved state,
+// even those that it doesn't have read.
+func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
+	var saved struct{ Network, MAC, DUID string }
+	if data == nil || req.RawState == nil || json.Unmarshal(req.RawState.JSON, &saved) != nil {
+		return
+	}
+	m := model{
+		Network: types.StringValue(saved.Network), MAC: types.StringValue(saved.MAC), DUID: types.StringValue(saved.DUID),
+	}
+	data.Reservations.Had(m.key())
+}
 
 // takenOn returns, for each host on which another reservation keeps the resource from having its own, that reservation.
 // isNew says that the resource has none yet, so that one for the same MAC address or DUID is another one, too, unless
@@ -113,13 +130,38 @@ func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state 
 		return r.Data.Reservations.IsReplaced(plan.Network.ValueString() + "/" + have.Key())
 	})
 	if changes || verb == "create" {
-		return plan.failures(verb, taken, true)
+		return r.unlessFreed(plan, verb, taken)
 	}
 	var warnings diag.Diagnostics
 	for _, d := range plan.failures(verb, taken, false) {
 		warnings.AddWarning(d.Summary(), d.Detail())
 	}
 	return warnings
+}
+
+// unlessFreed returns the errors about other reservations. One that a resource in the state has may be changed or
+// removed by the same plan, in whatever order Terraform plans and applies them: its error holds once it is planned to
+// stay. Create and Update look again.
+func (r *hostResource) unlessFreed(m *model, verb string, taken map[string]error) (diags diag.Diagnostics) {
+	byID := map[string]map[string]error{}
+	for host, err := range taken {
+		id := ""
+		if reserved, is := errors.AsType[*network.ReservedError](err); is {
+			id = m.Network.ValueString() + "/" + reserved.Have.Key()
+		}
+		if byID[id] == nil {
+			byID[id] = map[string]error{}
+		}
+		byID[id][host] = err
+	}
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		failures := m.failures(verb, byID[id], true)
+		if r.Data.Reservations.IsHad(id) && id != m.key() {
+			failures = r.Data.Reservations.IfKept(id, failures)
+		}
+		diags.Append(failures...)
+	}
+	return diags
 }
 
 // add adds the reservation on hosts that had none when they were asked, and completes it on those that had it. If

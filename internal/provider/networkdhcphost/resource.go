@@ -223,7 +223,7 @@ func (m *model) setFromAnswers(answers []hostset.Answer[network.Reservation]) {
 // hostState returns the value of host_states for a host that has a reservation.
 func (m *model) hostState(have network.Reservation) string {
 	want := m.reservation()
-	if have.Complete(want) && !have.Repeated(want) && have.Taken(m.Network.ValueString(), want, nil) == nil {
+	if have.Complete(want) && !have.Repeated(want) && !have.SharesAddress(want) {
 		return onhosts.Present
 	}
 	return differs
@@ -240,10 +240,12 @@ func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	ctx, cancel := tfdiag.LimitedBy(ctx, "update", plan.Timeouts.Update, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	targets := r.hostsToUpdate(ctx, &plan, &state)
-	taken := plan.takenOn(hostset.Ask(ctx, targets, plan.read), false, nil)
-	if len(taken) > 0 { // Every host keeps what it has.
-		resp.Diagnostics.Append(plan.failures("update", taken, false)...)
-		return
+	if !plan.IP.Equal(state.IP) || !plan.Name.Equal(state.Name) {
+		taken := plan.takenOn(hostset.Ask(ctx, targets, plan.read), false, nil)
+		if len(taken) > 0 { // Every host keeps what it has.
+			resp.Diagnostics.Append(plan.failures("update", taken, false)...)
+			return
+		}
 	}
 	failed := hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
 		err := network.PutReservation(ctx, r.Data.Fleet.LockShared, h.Conn, plan.Network.ValueString(), plan.reservation())

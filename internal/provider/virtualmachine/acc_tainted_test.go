@@ -131,8 +131,8 @@ func TestAccVirtualMachine_taintedAndKeptTooLong(t *testing.T) {
 	sameMachine()
 
 	tf.Config(t, acctest.OneHost(l)+halted.String())
-	expect(t, tf.Run(t, "plan"), "Warning: Name belongs to a managed virtual machine", "add a moved block",
-		"deposed object", "terraform import")
+	expect(t, tf.Fail(t, "plan"), "Error: Object is destroyed under its former address", "moved {", "deposed object",
+		"terraform import")
 	tf.Run(t, "state", "rm", address)
 	tf.Run(t, "import", address, name)
 	tf.Run(t, "apply")

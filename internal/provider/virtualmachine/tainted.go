@@ -56,6 +56,12 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 			return "", diags // It is unknown when that VM loses the name. The check finds the VM that has it.
 		}
 		id = vm.UUID
+		// Of a tainted VM, Terraform plans no destroy of its own.
+		seen := meta.Sighting{Plan: meta.Create}
+		if !r.Data.Applies.Load() && len(r.Data.Sightings.Add(TypeName+"/"+id, seen)) > 0 {
+			diags.Append(meta.FormerAddressError(TypeName, id, true))
+			return "", diags
+		}
 		diags.AddAttributeWarning(path.Root("name"), "Name belongs to a managed virtual machine", fmt.Sprintf(
 			"Virtual machine %q on host %q has this name, and Terraform manages it already (id %s). If it is tainted, it "+
 				"is destroyed before the new one is created, as the plan says, and the name is free by then.\n\n"+
