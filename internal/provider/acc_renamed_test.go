@@ -77,8 +77,8 @@ resource "virtfleet_virtual_machine" "KEY" {
 	}
 	tf.Config(t, base+blocks("new"))
 	for _, kind := range []string{"volume", "virtual_machine"} {
-		renamed := []string{"-target=virtfleet_" + kind + ".new", "-target=virtfleet_" + kind + ".old"}
-		if out := tf.Fail(t, "apply", renamed...); !strings.Contains(out, title) {
+		renamed := []string{"apply", "-target=virtfleet_" + kind + ".new", "-target=virtfleet_" + kind + ".old"}
+		if out := tf.Fail(t, renamed...); !strings.Contains(out, title) {
 			t.Errorf("the %s is to be created under the name of one that is destroyed: %s", kind, out)
 		}
 	}
