@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccHostMaintenance_unsafe: by planned steps, a VM whose image no pool lists is to move live, which libvirt refuses.
-// The apply says at once what to do, and the next one does what the VM's policy falls back to.
+// TestAccHostMaintenance_unsafe: by planned steps, a VM whose image no pool lists is to move live, which libvirt
+// refuses. The apply says at once what to do, and the next one does what the VM's policy falls back to.
 func TestAccHostMaintenance_unsafe(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -49,7 +49,10 @@ resource "virtfleet_host_maintenance" "this" {
 }
 `, from.Name))
 	out := tf.Fail(t, "apply")
-	for _, want := range []string{"Unable to determine whether the virtual machine can be moved", "Unsafe migration", "virsh pool-refresh", "lan and apply again"} {
+	for _, want := range []string{
+		"Unable to determine whether the virtual machine can be moved", "Unsafe migration", "virsh pool-refresh",
+		"lan and apply again",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in:\n%s", want, out)
 		}

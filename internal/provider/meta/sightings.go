@@ -62,7 +62,8 @@ func (s Sighting) Shares(other Sighting) bool {
 		slices.ContainsFunc(s.Hosts, func(host string) bool { return slices.Contains(other.Hosts, host) })
 }
 
-// FormerAddressError returns the error that an object is destroyed under one address, and kept or created under another.
+// FormerAddressError returns the error that an object is destroyed under one address, and kept or created under another
+// one.
 func FormerAddressError(typeName, id string, created bool) diag.Diagnostic {
 	does, then := "keeps", "The apply would delete what the other resource has."
 	remedy := "If this configuration has an import block for it, remove that block. "

@@ -23,8 +23,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// NoteSaved records the reservation of a state that Terraform saved. Before it plans, Terraform sends every saved state,
-// even those that it doesn't have read.
+// NoteSaved records the reservation of a state that Terraform saved. Before it plans, Terraform sends every saved
+// state, even those that it doesn't have read.
 func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
 	var saved struct{ Network, MAC, DUID string }
 	if data == nil || req.RawState == nil || json.Unmarshal(req.RawState.JSON, &saved) != nil {
