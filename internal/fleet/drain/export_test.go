@@ -26,7 +26,7 @@ func Begun(dr *Drainer, want Drain, steps ...hostrecord.RecordedStep) *Run {
 	return &Run{
 		Drain: want, drainer: dr, host: dr.hosts.Host(want.Host), steps: steps,
 		failedTargets: make(map[string][]string), unmarked: make(map[string]bool), unsafe: unsafeMoves{},
-		underWay: make(map[string]bool),
+		underWay:    make(map[string]bool),
 		verifySlots: admission.NewSlots(1), stop: func(error) {},
 	}
 }
