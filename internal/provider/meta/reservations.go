@@ -33,16 +33,13 @@ func (r *Reservations) Kept(id string) diag.Diagnostics {
 	r.record(&r.kept, id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	errors := r.waiting[id]
+	errors := r.waiting[id] // IfKept adds none from here on.
 	delete(r.waiting, id)
 	return errors
 }
 
 // IfKept returns errors that hold if the plan keeps a reservation as it is. If that isn't known yet, Kept returns them.
 func (r *Reservations) IfKept(id string, errors diag.Diagnostics) diag.Diagnostics {
-	if r.is(&r.kept, id) {
-		return errors
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.kept[id] {
