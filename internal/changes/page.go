@@ -32,7 +32,7 @@ func Markdown() string {
 	}
 	b.WriteString("\nA larger `size` grows a disk with `pool`. **If you remove its key, its data is deleted**, unless " +
 		"its `on_destroy` is `keep`.\n\n## At a restart\n\n" +
-		"Every other attribute of the definition, a disk or an interface requires a restart.\n")
+		"A change of any other attribute, in a disk or interface too, requires a restart.\n")
 	b.WriteString("\n## A new VM\n\n| attribute | why |\n| --- | --- |\n")
 	for _, e := range effects {
 		if e.Replace {

@@ -44,7 +44,7 @@ var drain = []Cell{
 	{
 		QEMUKilled, "while the VM leaves: it is off, and stays; the drain succeeds, and `restore` doesn't start it",
 		"no changes, unless Terraform manages the VM with `Always` or `RerunOnFailure`: an update that starts it",
-		"nothing; it starts such a VM only after the end of the maintenance, and fails before (`HostCordoned`)",
+		"nothing; with such a VM, it fails (`HostCordoned`) until the maintenance has ended, then starts it",
 		[]Test{draining.at("QEMU killed"), startRefused},
 		"",
 	},

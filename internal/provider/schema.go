@@ -62,19 +62,19 @@ func (p *Provider) Schema(_ context.Context, _ provider.SchemaRequest, resp *pro
 			"default_eviction_strategy": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "[Eviction strategy](guides/eviction-strategies.md) of VMs without another. One " +
-					"of " + value.OneOf(evacuation.Strategies) + ". **Only `None` shuts VMs down**. With `LiveMigrate` or " +
-					"`LiveMigrateIfPossible`, one that can't migrate live blocks drains. Default: `" +
+					"of " + value.OneOf(evacuation.Strategies) + ". **Only `None` shuts VMs down**. " +
+					"`LiveMigrateIfPossible` means `LiveMigrate` here: a VM that can't move live blocks drains. Default: `" +
 					evacuation.LiveMigrateIfPossible + "`.",
 				Validators: []validator.String{value.Among(evacuation.Strategies...)},
 			},
 			"migration_limits": limitsAttribute(),
 			migrationoptions.Name: migrationoptions.OfProvider("Defaults for every migration. Policies, VMs and " +
-				"migrations can set other values."),
+				"migrations can set others. [The options' defaults](guides/migration-options.md)."),
 			"on_unreachable": schema.StringAttribute{
 				Optional: true,
 				MarkdownDescription: "What to do about resources whose host doesn't answer. One of " +
 					value.OneOf(meta.OnUnreachableValues()) + ". `" + meta.OnUnreachableError + "` fails the plan. `" +
-					meta.OnUnreachableKeep + "` warns, and fails the plan only if the resource would change. Both keep the resource " +
+					meta.OnUnreachableKeep + "` warns, and fails the run only if the resource would change. Both keep the resource " +
 					"in the state. Default: `" + meta.OnUnreachableError + "`.",
 				Validators: []validator.String{value.Among(meta.OnUnreachableValues()...)},
 			},

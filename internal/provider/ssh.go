@@ -118,7 +118,7 @@ func sshConnectionAttributes() map[string]schema.Attribute {
 		"connect_timeout": schema.StringAttribute{
 			Optional: true, CustomType: value.DurationType,
 			MarkdownDescription: "How long connecting and logging in may take, for each host on the way: a " +
-				"[time](guides/values-and-names.md#times) such as `30s`. `0s`: the default. Default: as in `config_file`, " +
+				"[time](guides/values-and-names.md#times) such as `30s`. `0s`: as if unset. Default: as in `config_file`, " +
 				"otherwise `10s`.",
 		},
 	}

@@ -40,8 +40,8 @@ var Attributes = map[string]resource.Attribute{
 		Optional:            true, CustomType: value.DurationType,
 	},
 	"on_irrecoverable": resource.StringAttribute{
-		MarkdownDescription: "If a post-copy can't be resumed: `keep` both parts, or `destroy` them, **and the " +
-			"guest's memory is lost**.",
+		MarkdownDescription: "If a post-copy can't be resumed: `keep` both halves of the VM, or `destroy` them, **which " +
+			"loses its memory**.",
 		Optional: true, Validators: among(migration.OnIrrecoverables),
 	},
 	"max_downtime": resource.StringAttribute{
