@@ -166,6 +166,10 @@ type Disk struct {
 	Backing []DiskSource `json:",omitempty" path:"-"`
 }
 
+// UnknownFile stands for the file of a disk whose source isn't known yet, because the disk or its volume is still to be
+// created. A disk without a source would be a drive without a medium.
+const UnknownFile = "/known-after-apply"
+
 // DiskSource is where a disk's data is. At most one field is set; if none is, the drive has no medium.
 type DiskSource struct {
 	// File is the path of an image file on the host.

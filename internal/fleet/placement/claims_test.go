@@ -107,3 +107,25 @@ func TestNewUses_shareable(t *testing.T) {
 		}
 	}
 }
+
+// Disks that are created with their VMs aren't one disk, although one path stands for both. Two disks of one volume are.
+func TestNewUses_unknown(t *testing.T) {
+	t.Parallel()
+
+	d := Desired{
+		Spec: domain.Spec{Disks: map[string]domain.Disk{
+			"own":  {Source: domain.DiskSource{File: domain.UnknownFile}},
+			"data": {Source: domain.DiskSource{File: domain.UnknownFile}},
+		}},
+		Volumes: map[string]string{"data": "vms/orders"},
+	}
+
+	uses := d.newUses(nil)
+	if len(uses) != 1 || uses[0].Key != "data" {
+		t.Fatal(uses)
+	}
+
+	if _, shared := sharedWith(uses[0], d.newUses(nil), true); !shared {
+		t.Error("one volume in two VMs isn't noticed")
+	}
+}

@@ -92,6 +92,14 @@ func TestAccBadInput_provider(t *testing.T) {
 			[]string{hosts("qemu+ssh://root@" + h.Address + ":2299/system"), sshBlock(key + known)},
 			[]string{`Host "kvm2" does not answer`, `refused`, `sshd`},
 		},
+		"wrong key for any host": {
+			"plan",
+			[]string{
+				fmt.Sprintf("hosts = { kvm2 = { uri = %q }, kvm3 = { uri = %q } }", h.URI(), l.Host("kvm3").URI()),
+				sshBlock(fmt.Sprintf("private_key_file = %q, ", strange) + known),
+			},
+			[]string{`kvm2`, `kvm3`, `strange`, `ssh -v`},
+		},
 		"no libvirt": {
 			"plan",
 			[]string{hosts(h.URI() + "?socket=/run/none.sock"), sshBlock(key + known)},
@@ -101,8 +109,11 @@ func TestAccBadInput_provider(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cli := acctest.NewCLI(t)
-			cli.Config(t, "provider \"virtfleet\" {\n  "+strings.Join(tt.settings, "\n  ")+"\n}\n"+
-				tinyVM("unreachable").with(hcl{"host": quote("kvm2")}).String())
+			vm := tinyVM("unreachable")
+			if !strings.HasSuffix(name, "for any host") {
+				vm = vm.with(hcl{"host": quote("kvm2")})
+			}
+			cli.Config(t, "provider \"virtfleet\" {\n  "+strings.Join(tt.settings, "\n  ")+"\n}\n"+vm.String())
 			said, err := cli.Try(t, tt.command)
 			if err == nil {
 				t.Errorf("terraform %s went through", tt.command)

@@ -38,6 +38,29 @@ func TestAccVirtualMachine_startsOfOnePlan(t *testing.T) {
 	}
 	config("Always", added)
 	expect(t, tf.Run(t, "plan"), title, "Together with \""+prefix, "the VM needs 128Mi of memory")
+	disks := func(name, volume string) string {
+		return tinyVM(prefix + name).with(hcl{
+			"memory": `{ size = "16Mi" }`, "host": quote(h.Name),
+			"disks": `{ own = { pool = "new", size = "1Mi" }, data = { volume = ` + volume + ` } }`,
+		}).named(name)
+	}
+	storage := `resource "virtfleet_storage_pool" "new" {
+  name   = "new"
+  type   = "dir"
+  target = { path = "/srv/new" }
+}
+resource "virtfleet_volume" "new" {
+  for_each = toset(["one", "two"])
+  pool     = virtfleet_storage_pool.new.name
+  name     = each.key
+  size     = "1Mi"
+}
+`
+	config("Halted", storage+disks("first", `virtfleet_volume.new["one"].id`)+
+		disks("second", `virtfleet_volume.new["two"].id`))
+	if out := tf.Run(t, "plan"); strings.Contains(out, title) {
+		t.Errorf("disks that don't exist yet are taken for one: %s", out)
+	}
 	config("Halted", "")
 	noChanges(t, tf)
 	tf.Run(t, "destroy")

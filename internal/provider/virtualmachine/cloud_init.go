@@ -77,7 +77,7 @@ func cloudInitAttribute() schema.SingleNestedAttribute {
 func (m *model) declaredMedium(prior *model) *domain.DiskSource {
 	switch {
 	case m.CloudInit.IsUnknown(), isSet(m.CloudInit):
-		return &domain.DiskSource{File: unknownSource}
+		return &domain.DiskSource{File: domain.UnknownFile}
 	case isSet(prior.CloudInit):
 		return &domain.DiskSource{}
 	default:

@@ -15,10 +15,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// unknownSource stands for the source of a new disk that is known only after apply. A disk without a source would mean
-// something else.
-const unknownSource = "/known-after-apply"
-
 var (
 	networkDiskAttributes = mergeAttributes(blockLevels["disks.*.network"], attributes{
 		"protocol": schema.StringAttribute{
@@ -119,7 +115,7 @@ func bootOrder() schema.Int64Attribute {
 // disksToDomain maps declared disks. The prior state supplies sources that are known only after apply, or that the
 // schema can't express.
 func disksToDomain(declared, prior types.Map) map[string]domain.Disk {
-	return devicesToDomain(declared, prior, diskToDomain, domain.Disk{Source: domain.DiskSource{File: unknownSource}})
+	return devicesToDomain(declared, prior, diskToDomain, domain.Disk{Source: domain.DiskSource{File: domain.UnknownFile}})
 }
 
 func diskToDomain(a object, prior types.Object) domain.Disk {
@@ -142,7 +138,7 @@ func diskSource(a object, prior types.Object) domain.DiskSource {
 	for _, name := range diskSources {
 		if v := a[name]; v != nil && !isKnown(v) {
 			if !isSet(prior) {
-				return domain.DiskSource{File: unknownSource}
+				return domain.DiskSource{File: domain.UnknownFile}
 			}
 			return diskSource(open(prior), types.Object{})
 		}

@@ -77,7 +77,7 @@ func failureAt(f tfdiag.Failure) diag.Diagnostic {
 // the drain must have left the VM there: a VM that came later shows that the host was in use again. last is the VM as
 // the state has it, nil if it has none.
 func (r *Resource) switchedOff(ctx context.Context, host string, last *model) bool {
-	if lastHost(last) != host {
+	if last == nil || lastHost(last) != host {
 		return r.Data.Fleet.SwitchedOff(ctx, host)
 	}
 	return r.Data.Fleet.SwitchedOffWith(ctx, host, text(last.ID))

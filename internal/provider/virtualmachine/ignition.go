@@ -61,7 +61,7 @@ func (m *model) ignitionFile(prior *model) *string {
 	case isSet(is) && digest(is) == digest(was) && stays(pool(is), pool(was)):
 		return nil
 	case isSet(is):
-		return new(unknownSource)
+		return new(domain.UnknownFile)
 	case isSet(was):
 		return new("")
 	default:

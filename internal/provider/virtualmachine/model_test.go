@@ -42,7 +42,7 @@ func TestModel_toFleet(t *testing.T) {
 					Source: domain.DiskSource{File: "/iso/debian.iso"}, Device: "cdrom", Bus: "sata", ReadOnly: ptr(true),
 				},
 			},
-			Medium:   &domain.DiskSource{File: unknownSource},
+			Medium:   &domain.DiskSource{File: domain.UnknownFile},
 			Ignition: ptr(knownSource),
 			Interfaces: map[string]domain.Interface{
 				"lan": {
@@ -136,7 +136,7 @@ func TestModel_toFleetLeavesOutWhatIsNotKnown(t *testing.T) {
 	want := fleet.Desired{
 		Spec: domain.Spec{
 			// Not a drive without a medium, nor an interface that is connected to nothing.
-			Disks:      map[string]domain.Disk{"root": {Source: domain.DiskSource{File: unknownSource}}},
+			Disks:      map[string]domain.Disk{"root": {Source: domain.DiskSource{File: domain.UnknownFile}}},
 			Interfaces: map[string]domain.Interface{"lan": {User: true}},
 
 			ExtraDevices: map[string]string{},

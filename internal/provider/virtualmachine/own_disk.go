@@ -76,7 +76,7 @@ func ownDiskSource(a, prior object) domain.DiskSource {
 	if at := handedOverFile(a, prior); at != "" {
 		return volumeSource(at)
 	}
-	return domain.DiskSource{File: unknownSource}
+	return domain.DiskSource{File: domain.UnknownFile}
 }
 
 // ownDisks returns the disks that are to be created with the VM.

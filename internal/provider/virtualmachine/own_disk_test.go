@@ -146,7 +146,7 @@ func TestOwnDisk_keysOfFiles(t *testing.T) {
 		"takes up": {in{"data": disk}, " /srv/vms/data ", "", true},
 		"makes way": {
 			in{"root": in{"file": "/other"}, "data": file, "sys": disk},
-			"/other /srv/vms/data " + unknownSource, "", true,
+			"/other /srv/vms/data " + domain.UnknownFile, "", true,
 		},
 	} {
 		p := planning{config: modelOf(t, minimal.with(in{"disks": test.disks})), state: state, hosts: []string{"kvm1"}}

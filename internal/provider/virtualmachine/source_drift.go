@@ -22,7 +22,7 @@ func (p planning) withAppliedVolumes(want domain.Spec) domain.Spec {
 	declared := elements(p.config.Disks)
 	disks := maps.Clone(want.Disks)
 	for key, disk := range want.Disks {
-		if disk.Source.File != unknownSource {
+		if disk.Source.File != domain.UnknownFile {
 			continue
 		}
 		volume := text(open(declared[key]).string("volume"))

@@ -140,7 +140,7 @@ func (p planning) refuseSharedSources(spec domain.Spec) diag.Diagnostics {
 	for i, key := range keys {
 		for _, other := range keys[:i] {
 			a, b := spec.Disks[other], spec.Disks[key]
-			if a.Source.File == unknownSource || !domain.SameData(a.Source, b.Source) ||
+			if a.Source.File == domain.UnknownFile || !domain.SameData(a.Source, b.Source) ||
 				a.Concurrent() && b.Concurrent() {
 				continue
 			}
