@@ -29,7 +29,7 @@ import (
 func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.VM, error) {
 	ctx = inventory.AsOneOperation(ctx)
 
-	if p := m.placement.CheckPin(d); p != nil {
+	if p := m.placement.CheckPin(d.Metadata.Host); p != nil {
 		return nil, p.Failed(d.Spec.Name, d.Metadata.Host, placement.ErrNoHost)
 	}
 

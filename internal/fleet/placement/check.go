@@ -17,7 +17,7 @@ import (
 func (p *Scheduler) CheckCreate(ctx context.Context, d Desired) ([]inventory.Problem, error) {
 	d.Planned = true
 
-	if p := p.CheckPin(d); p != nil {
+	if p := p.CheckPin(d.Metadata.Host); p != nil {
 		return []inventory.Problem{*p}, nil
 	}
 
@@ -162,8 +162,7 @@ func (p *Scheduler) unchecked(ctx context.Context, name string) ([]inventory.Pro
 }
 
 // CheckPin returns the problem with the host that the configuration names, nil if there is none.
-func (p *Scheduler) CheckPin(d Desired) *inventory.Problem {
-	pin := d.Metadata.Host
+func (p *Scheduler) CheckPin(pin string) *inventory.Problem {
 	if pin == "" || p.hosts.Host(pin) != nil {
 		return nil
 	}
@@ -204,7 +203,7 @@ func (p *Scheduler) CheckUpdate(
 ) ([]inventory.Problem, error) {
 	d.Planned = true
 
-	if p := p.CheckPin(d); p != nil {
+	if p := p.CheckPin(d.Metadata.Host); p != nil {
 		return []inventory.Problem{*p}, nil
 	}
 

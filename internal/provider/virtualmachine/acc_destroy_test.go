@@ -29,6 +29,15 @@ func TestAccVirtualMachine_destroyDespiteAChange(t *testing.T) {
 		`To destroy, use "terraform destroy -refresh=false"`)
 	tf.Config(t, acctest.OneHost(l)+vm.with(hcl{"host": quote("nowhere")}).String())
 	expect(t, tf.Fail(t, "destroy"), "Error: Unknown host", `To destroy, use "terraform destroy -refresh=false"`)
+	// The key of a host is renamed, and a VM still names the former one.
+	renamed := acctest.Block{Lab: l, Hosts: []acctest.Host{{Name: "node1", Of: l.Host("kvm1")}}}.String()
+	tf.Config(t, renamed+vm.String())
+	expect(t, tf.Fail(t, "plan"), "Error: Unknown host", `Configured are "node1"`)
+	tf.Config(t, renamed+vm.with(hcl{"host": quote("node1")}).String())
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	tf.Config(t, acctest.OneHost(l)+vm.String())
+	tf.Run(t, "apply")
 	if err := process.same(t)(nil); err != nil {
 		t.Error(err)
 	}

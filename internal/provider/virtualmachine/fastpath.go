@@ -90,7 +90,7 @@ func (s *FastPath) PlansNoChanges(
 	if o.changed || len(o.diags) > 0 || len(o.replace) > 0 {
 		return nil, false
 	}
-	if r.verifyUnique(ctx, p, o) != nil {
+	if r.verifyUnique(ctx, p, o) != nil || len(r.checkPin(config)) > 0 {
 		return nil, false
 	}
 	if diags := p.noteForReplacement(ctx, data, private); len(diags) > 0 {

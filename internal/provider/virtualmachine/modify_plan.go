@@ -55,6 +55,7 @@ func (r *Resource) ModifyPlan(
 	}
 	if !o.changed {
 		resp.Plan.Raw = req.State.Raw
+		resp.Diagnostics.Append(r.checkPin(config)...)
 		return
 	}
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, &o.planned)...)
@@ -118,6 +119,21 @@ func (p planning) noteForReplacement(
 		return diag.Diagnostics{duplicateNameError(text(p.state.Name))}
 	}
 	return meta.WritePrivate(ctx, private, privateReplaced, text(p.state.ID))
+}
+
+// checkPin returns an error if no host of the provider has the name in the configuration. Where the VM is doesn't depend
+// on the name, so a host that is renamed changes nothing else.
+func (r *Resource) checkPin(config *model) diag.Diagnostics {
+	if r.Data.Unknown || !isSet(config.Host) {
+		return nil
+	}
+	problem := r.Data.Fleet.CheckPin(text(config.Host))
+	if problem == nil {
+		return nil
+	}
+	problems := []fleet.Problem{*problem}
+	sayDestroyAnyway(problems)
+	return tfdiag.Problems(problems, keyed...)
 }
 
 // hostNames returns the names of the provider's hosts, as far as they are known.
