@@ -35,8 +35,8 @@ type FilterRule struct {
 	Negate     bool              `json:"negate,omitzero"`   // the rule applies to packets that don't match
 }
 
-// Document returns the filter's definition under a name. It returns an error that says what is wrong with the given
-// XML.
+// Document returns the filter's definition under a name. It returns an error that says what is wrong with the rules or
+// the given XML.
 func (f Filter) Document(name string) (*etree.Document, error) {
 	document := etree.NewDocument()
 	if f.XML != "" {
@@ -52,7 +52,7 @@ func (f Filter) Document(name string) (*etree.Document, error) {
 				name)
 		}
 		set(root, "name", name)
-		return document, nil
+		return document, verifyRules(root)
 	}
 	root := document.CreateElement("filter")
 	set(root, "name", name)
@@ -80,7 +80,7 @@ func (f Filter) Document(name string) (*etree.Document, error) {
 			set(protocol, key, r.Match[key])
 		}
 	}
-	return document, nil
+	return document, verifyRules(root)
 }
 
 func setOptional(e *etree.Element, key string, n *int) {

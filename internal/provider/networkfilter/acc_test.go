@@ -34,6 +34,9 @@ func TestNetworkFilter_refused(t *testing.T) {
 			step("xml = \"<filter/>\"\nchain = \"root\"", "xml"),
 			step(`rules = [{ action = "forbid", direction = "in" }]`, "reject"),
 			step(`rules = [{ action = "drop", direction = "in", protocol = "<tcp>" }]`, "such as \"tcp\""),
+			step(`rules = [{ action = "accept", direction = "in", protocol = "tpc" }]`, "no protocol\\s+\"tpc\""),
+			step(`rules = [{ action = "accept", direction = "in", protocol = "tcp", match = { dstportstrt = "22" } }]`,
+				"no field\\s+\"dstportstrt\""),
 		},
 	})
 }

@@ -103,7 +103,11 @@ func (r *filterResource) ValidateConfig(
 		return
 	}
 	if _, err := f.Document(config.Name.ValueString()); err != nil {
-		resp.Diagnostics.AddAttributeError(path.Root("xml"), "Invalid network filter", err.Error()+".")
+		at := "rules"
+		if f.XML != "" {
+			at = "xml"
+		}
+		resp.Diagnostics.AddAttributeError(path.Root(at), "Invalid network filter", err.Error()+".")
 	}
 }
 
