@@ -238,6 +238,16 @@ func TestAccImage(t *testing.T) {
 				ConfigPlanChecks: acctest.Action(address, update), Check: whole(name, volume, first, one.Name, two.Name),
 				ConfigStateChecks: []statecheck.StateCheck{present(one.Name, two.Name)},
 			},
+			// Without hosts, it is on each host with the pool, also right after it was on some.
+			{
+				Config:           block + pool(name, "") + image(ofOne, fmt.Sprintf("hosts = [%q]", one.Name)),
+				ConfigPlanChecks: acctest.Action(address, update), Check: whole(name, volume, first, one.Name),
+			},
+			{
+				Config:           block + pool(name, "") + image(ofOne, ""),
+				ConfigPlanChecks: acctest.Action(address, update), Check: whole(name, volume, first, one.Name, two.Name),
+				ConfigStateChecks: []statecheck.StateCheck{present(one.Name, two.Name)},
+			},
 			// A pool that isn't active says nothing of what is in it.
 			{
 				PreConfig:        func() { l.Virsh(t, one.Name, "pool-destroy", name) },

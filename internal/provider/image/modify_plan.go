@@ -72,6 +72,9 @@ func (r *imageResource) ModifyPlan(
 		// These are the hosts that had the pool at the last read and keep it, and those that get it. Other pools of that name
 		// may be on hosts without being planned. The apply doesn't plan pools that stay as they are.
 		had := value.Keys(value.StringMap(state.HostStates))
+		if !state.Hosts.IsNull() { // The last read asked no others.
+			had = append(had, slices.Collect(maps.Keys(pools(targets)))...)
+		}
 		targets = targets.Named(r.Data.Planned.WithPool(state.Pool.ValueString(), had)...)
 	}
 	set := func(name string, v any) {

@@ -45,9 +45,9 @@ func TestAccSecret_passphraseUnknown(t *testing.T) {
 	c.Run(t, "apply")
 	uuid := secretID(t, c)
 	l.Define(t, own.Name, encryptedVM(id, uuid))
-	refuses := func(words ...string) {
+	refusesTo := func(command string, words ...string) {
 		t.Helper()
-		out := c.Fail(t, "destroy")
+		out := c.Fail(t, command)
 		for _, word := range words {
 			if !strings.Contains(out, word) {
 				t.Errorf("%q isn't in %s", word, out)
@@ -59,6 +59,15 @@ func TestAccSecret_passphraseUnknown(t *testing.T) {
 			}
 		}
 	}
+
+	refuses := func(words ...string) {
+		t.Helper()
+		refusesTo("destroy", words...)
+	}
+
+	c.Config(t, block("")+passphrase(id, `value_wo = "hush"
+  hosts = ["kvm1"]`))
+	refusesTo("apply", "Secret is in use", "passphrase of encrypted disks of virtual machine "+id, "Keep the host in hosts")
 
 	c.Config(t, block("qemu+ssh://root@"+own.Address+":9/system")+config)
 	refuses("is unknown whether the secret is the passphrase", own.Name, "removed from no host", "fenced = true")

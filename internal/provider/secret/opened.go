@@ -111,14 +111,13 @@ func namesOf(users []user) string {
 // elsewhere is the remedy if the passphrase isn't lost with the secret.
 const elsewhere = " If the passphrase is kept elsewhere, remove the secret from the state with \"terraform state rm\"."
 
+// stillNeeded is the remedy if a host is to lose the secret while its VMs need it.
+const stillNeeded = "Without it, these VMs don't start there any more. Keep the host in hosts until they have left it or " +
+	"are removed, then apply again."
+
 // refuseLoss returns an error for each host with VMs of which the secret opens a part, and for each host that can't
-// tell. The state doesn't have the passphrase, and the secret may have been imported. replaced says that another secret
-// takes its place, with the value in the configuration.
-func (o opens) refuseLoss(ctx context.Context, hosts hostset.Set, m *model, replaced bool) (diags diag.Diagnostics) {
-	remedy := o.lost + elsewhere
-	if replaced {
-		remedy = newVersion
-	}
+// tell. The state doesn't have the passphrase, and the secret may have been imported.
+func (o opens) refuseLoss(ctx context.Context, hosts hostset.Set, m *model, remedy string) (diags diag.Diagnostics) {
 	answers := passphraseUsers(ctx, hosts, m.ID.ValueString())
 	for _, a := range hostset.Found(answers) {
 		if names := namesOf(*a.Value); names != "" {

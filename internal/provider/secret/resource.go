@@ -232,6 +232,10 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 	defer cancel()
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
+	if opens, ok := opened[state.Usage.ValueString()]; ok {
+		leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
+		resp.Diagnostics.Append(opens.refuseLoss(ctx, leaving, &state, stillNeeded)...)
+	}
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -286,8 +290,12 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	if opens, ok := opened[state.Usage.ValueString()]; ok {
 		destroyed, confirmed, diags := state.removal(ctx, req.Private)
 		resp.Diagnostics.Append(diags...)
+		remedy := opens.lost + elsewhere
+		if !destroyed {
+			remedy = newVersion
+		}
 		if !confirmed {
-			resp.Diagnostics.Append(opens.refuseLoss(ctx, slices.Concat(known, copies), &state, !destroyed)...)
+			resp.Diagnostics.Append(opens.refuseLoss(ctx, slices.Concat(known, copies), &state, remedy)...)
 		}
 	}
 	if resp.Diagnostics.HasError() {
