@@ -51,3 +51,49 @@ func TestAccPower_savedPaused(t *testing.T) {
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)
 }
+
+// TestAccPower_savedPausedCut: the connection breaks while a run starts a VM whose memory was saved to stay paused, so
+// that the run doesn't resume it. The next apply does, and its plan says so. What the user pauses afterwards, in
+// whatever way, stays paused.
+func TestAccPower_savedPausedCut(t *testing.T) {
+	t.Parallel()
+	const host = "kvm1"
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	gate := l.DelayProxy(t, host, 0)
+	declare := func(strategy string) {
+		tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{viaProxy(gate, host)}}.String()+
+			idleVM(l, name).with(hcl{"host": quote(host), "run_strategy": quote(strategy)}).String())
+	}
+	declare("Always")
+	tf.Run(t, "apply")
+
+	l.Virsh(t, host, "managedsave", name, "--paused")
+	gate.CutAt(func() bool { return exists(l, host, lab.QEMUPIDFile(name)) })
+	t.Log(tf.Fail(t, "apply"))
+	if !gate.HasCut() {
+		t.Fatal("the connection was never cut")
+	}
+	const reason = "paused (migrating)"
+	awaitState(t, l, host, name, reason)
+
+	powerPlan(t, tf, "Paused", "StartInterrupted", "update", "Running")
+	tf.Run(t, "apply", "planned")
+	noChanges(t, tf)
+	expect(t, l.Virsh(t, host, "domstate", name), "running")
+	if strings.Contains(l.Virsh(t, host, "metadata", name, "urn:virtfleet:1", "--config"), "starting") {
+		t.Error("it still has the mark of the start")
+	}
+
+	l.Virsh(t, host, "managedsave", name, "--paused")
+	l.Virsh(t, host, "start", name)
+	powerPlan(t, tf, "Paused", "Restore", "no-op", "Paused")
+	l.Virsh(t, host, "resume", name)
+	declare("Manual")
+	tf.Run(t, "apply")
+	l.Virsh(t, host, "suspend", name)
+	powerPlan(t, tf, "Paused", "User", "no-op", "Paused")
+	destroyAndCheck(t, l, tf, name)
+}
