@@ -115,6 +115,7 @@ func (u *update) changeVM(ctx context.Context) error {
 	}
 
 	u.keepVolumes()
+	u.keepRunning()
 
 	return inTurn(ctx,
 		u.readEviction, u.checkPower, u.ensureDefined,
