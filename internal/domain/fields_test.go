@@ -136,7 +136,8 @@ func TestMetadata_everyField(t *testing.T) {
 		DeletionProtection: new(true), EvictionStrategy: "None", HostLabels: words, Avoids: words, Kept: []string{PartNVRAM},
 		DedicatedCPUs: true, SharedDisks: []string{"root"}, OwnDisks: map[string]OwnDisk{"root": own}, Applied: words,
 		ExtraDevices: words, DeviceClasses: words, Eviction: &Eviction{"kvm1", "u", "me", at}, Devices: words,
-		Creating: &Creating{"me", "hash", at, true}, Restarting: &Restarting{"me", at, true}, Staged: Staged{"a": "b"},
+		Creating: &Creating{"me", "hash", at, true}, Restarting: &Restarting{"me", at, true},
+		Starting: &Starting{"me", "u", at}, Staged: Staged{"a": "b"},
 		FreshNVRAM: true, VariablesOf: "efi", Migrations: []Migration{migration},
 		Copies: []Copy{copied}, LeftVolumes: []LeftVolume{volume}, Generation: 7, Newer: true,
 	}

@@ -58,6 +58,8 @@ type Metadata struct {
 	Creating *Creating
 	// Restarting says that an update shuts the guest down to start it again, or was interrupted meanwhile.
 	Restarting *Restarting
+	// Starting says that a run starts the VM from saved memory, or was interrupted meanwhile.
+	Starting *Starting
 	// Staged is what an update has left to the next start.
 	Staged Staged
 	// FreshNVRAM says that the next start needs new firmware variables, because another firmware wrote the existing
@@ -146,6 +148,7 @@ func (d *Definition) Metadata() Metadata {
 		ExtraDevices: extraDeviceList.read(vm),
 		Copies:       readCopies(vm),
 		LeftVolumes:  readLeftVolumes(vm),
+		Starting:     readStarting(vm),
 
 		EvictionStrategy: text(ownChild(vm, "eviction-strategy")),
 		DedicatedCPUs:    ownChild(vm, "dedicated-cpus") != nil,
@@ -267,6 +270,7 @@ func (m Metadata) write(vm *etree.Element) {
 			setAttr(restarting, "forced", "true")
 		}
 	}
+	writeStarting(vm, m.Starting)
 	stagedList.write(vm, m.Staged)
 	generation := ""
 	if m.Generation > 0 {
@@ -314,7 +318,8 @@ func sameMetadata(a, b Metadata) bool {
 			return false
 		}
 	}
-	return maps.Equal(a.HostLabels, b.HostLabels) && maps.Equal(a.Avoids, b.Avoids) &&
+	return sameStarting(a.Starting, b.Starting) &&
+		maps.Equal(a.HostLabels, b.HostLabels) && maps.Equal(a.Avoids, b.Avoids) &&
 		a.EvictionStrategy == b.EvictionStrategy && maps.Equal(a.Labels, b.Labels) &&
 		maps.Equal(a.Devices, b.Devices) && maps.Equal(a.ExtraDevices, b.ExtraDevices) &&
 		maps.Equal(a.DeviceClasses, b.DeviceClasses) &&

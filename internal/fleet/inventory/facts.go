@@ -17,19 +17,12 @@ const notAsked = "not queried; virtfleet_conditions queries it"
 func (vm *VM) StateFacts() status.Facts {
 	f := status.Facts{
 		Host: vm.Host, SilentHosts: vm.SilentHosts, StaleHosts: vm.StaleHosts,
-		State: vm.State.String(), Reason: vm.Reason, Active: vm.Active, Persistent: vm.Persistent,
+		State: vm.State.String(), Active: vm.Active, Persistent: vm.Persistent,
 		Migrating: vm.Migrating, MigrationSource: vm.ActiveHosts[vm.Host] == status.RoleSource,
 		ActiveHosts: vm.ActiveHosts, HostStates: vm.HostStates, AgentConnected: vm.AgentConnected, PinnedTo: vm.Metadata.Host,
 		AskedFirst: vm.acpi && GracePeriod(vm.Metadata) > 0,
 	}
-	if vm.Stranded {
-		f.Reason = status.ReasonStranded
-	}
-
-	if vm.RestoredPaused {
-		f.Reason = status.ReasonRestoredPaused
-	}
-
+	f.Reason = cmp.Or(vm.pauseReason(), vm.Reason)
 	f.RestartReason = vm.restartReason()
 
 	if vm.BrokeInPostCopy() {

@@ -66,7 +66,7 @@ func Inconsistent(vm *VM, err error) bool {
 		return errors.Is(err, ErrTwoCopies) || errors.Is(err, ErrAmbiguous) || IsNotFound(err)
 	}
 
-	return vm.Stranded || !vm.Migrating && !vm.RestoredPaused && vm.Entry.InMigration() &&
+	return vm.Stranded || vm.StartInterrupted || !vm.Migrating && !vm.RestoredPaused && vm.Entry.InMigration() &&
 		vm.Reason != libvirt.ReasonStartingUp
 }
 
@@ -190,8 +190,10 @@ func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 	vm.twins = twinsOf(vm, *home, defined)
 
 	vm.Stranded = migrating && vm.strandedAmong(answers)
-	vm.RestoredPaused = len(active) == 1 && vm.Entry.jobOver && vm.OpenMigration() == nil
-	vm.Migrating = migrating && !vm.Stranded && !vm.RestoredPaused
+	restored := len(active) == 1 && vm.Entry.jobOver && vm.OpenMigration() == nil
+	vm.StartInterrupted = restored && vm.startsFromSaved()
+	vm.RestoredPaused = restored && !vm.StartInterrupted
+	vm.Migrating = migrating && !vm.Stranded && !restored
 	vm.ActiveHosts, vm.HostStates = roles(active, vm.Migrating), statesOf(active)
 
 	return vm, nil

@@ -9,6 +9,34 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
+// A guest that is paused without a job is resumed only if nothing says that it may be one half of a migration.
+func TestVM_pausedSinceAStart(t *testing.T) {
+	t.Parallel()
+
+	ago := func(d time.Duration) *domain.Starting {
+		return &domain.Starting{HostUUID: "u", Since: time.Now().Add(-d)}
+	}
+
+	for name, tt := range map[string]struct {
+		mark   *domain.Starting
+		silent []string
+		want   bool
+	}{
+		"no mark":                {nil, nil, false},
+		"started here":           {ago(time.Minute), nil, true},
+		"by another time":        {ago(-time.Minute), nil, true},
+		"started elsewhere":      {&domain.Starting{HostUUID: "v", Since: time.Now()}, nil, false},
+		"long ago":               {ago(RestartPatience + time.Minute), nil, false},
+		"without a time":         {&domain.Starting{HostUUID: "u"}, nil, false},
+		"a host does not answer": {ago(time.Minute), []string{"kvm2"}, false},
+	} {
+		vm := &VM{HostUUID: "u", SilentHosts: tt.silent, Metadata: domain.Metadata{Starting: tt.mark}}
+		if got := vm.startsFromSaved(); got != tt.want {
+			t.Errorf("%s: it may be resumed: %v", name, got)
+		}
+	}
+}
+
 // A VM is off since an interrupted restart only if nothing says that a user has turned it off since.
 func TestVM_offSinceARestart(t *testing.T) {
 	t.Parallel()

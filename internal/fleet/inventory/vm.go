@@ -27,6 +27,9 @@ type VM struct {
 	// RestoredPaused says that its guest is paused as for a migration, and that its host runs no job on it: its memory was
 	// restored from a file and it was left paused, or a migration that isn't recorded was lost at the handover.
 	RestoredPaused bool
+	// StartInterrupted says that its guest is paused in the same way because a run started it from saved memory, and
+	// didn't get to resume it.
+	StartInterrupted bool
 	// ActiveHosts are the hosts that have a hypervisor process of it.
 	ActiveHosts map[string]status.Role
 	// HostStates are the states of these processes, by libvirt's names.
@@ -100,15 +103,25 @@ func (vm *VM) Status() string { return status.PrintableStatus(vm.StateFacts()) }
 
 // StatusReason is the reason of the VM's state, by libvirt's name.
 func (vm *VM) StatusReason() string {
-	if vm.Stranded {
-		return status.ReasonStranded
-	}
-
-	if vm.RestoredPaused {
-		return status.ReasonRestoredPaused
+	if why := vm.pauseReason(); why != "" {
+		return why
 	}
 
 	return status.ShownReason(vm.State.String(), cmp.Or(vm.restartReason(), vm.Reason))
+}
+
+// pauseReason returns the status reason of a VM that is paused as for a migration and isn't in one, "" for any other.
+func (vm *VM) pauseReason() string {
+	switch {
+	case vm.Stranded:
+		return status.ReasonStranded
+	case vm.RestoredPaused:
+		return status.ReasonRestoredPaused
+	case vm.StartInterrupted:
+		return status.ReasonStartInterrupted
+	default:
+		return ""
+	}
 }
 
 // RestartRequired says that the definition for the next start differs from the one that runs, as the condition of that

@@ -35,6 +35,26 @@ func (u *update) awaitMedia(ctx context.Context) error {
 	return u.refresh(ctx)
 }
 
+// keepRunning gives declared own disks that the VM's definition has lost, and that the running VM still has, the source
+// that they have there: a user has detached them for the next start alone. The running VM then lacks nothing.
+func (u *update) keepRunning() {
+	if u.vm.LiveSpec == nil || u.vm.PersistentSpec == nil {
+		return
+	}
+
+	for key := range u.want.OwnDisks {
+		disk, declared := u.want.Spec.Disks[key]
+		is, runs := u.vm.LiveSpec.Disks[key]
+		_, defined := u.vm.PersistentSpec.Disks[key]
+
+		if o := u.vm.Metadata.OwnDisks[key]; declared && runs && !defined && !o.Creating && o.Path != "" &&
+			is.Source.File == o.Path {
+			disk.Source, disk.Format = is.Source, cmp.Or(disk.Format, is.Format)
+			u.want.Spec.Disks[key] = disk
+		}
+	}
+}
+
 // addOwnDisks creates the own disks that the update adds. It records them first, so that an interrupted update leaves
 // no volume without a record.
 func (u *update) addOwnDisks(ctx context.Context) error {

@@ -36,12 +36,23 @@ func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *
 	err := m.placement.StartAlone(ctx, permit, vm, func(ctx context.Context) error {
 		m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
 
+		if vm.ManagedSave {
+			vm = m.markStarting(ctx, vm)
+		}
+
 		if vm.Metadata.FreshNVRAM {
 			return startFresh(ctx, vm.On, vm)
 		}
 
 		return vm.On.Conn.StartDomain(ctx, vm.UUID)
 	})
+
+	switch {
+	case err == nil && vm.ManagedSave:
+		err = m.resumeSaved(ctx, vm)
+	case err != nil && inventory.Refused(err):
+		m.unmarkStarting(ctx, vm)
+	}
 
 	if err == nil {
 		if err := m.noteStarted(ctx, vm); err != nil { // The guest runs: that isn't a failed start.
@@ -50,7 +61,7 @@ func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *
 		}
 
 		if vm.ManagedSave {
-			return m.resumeSaved(ctx, vm)
+			m.mover.SetClockOfSaved(ctx, vm)
 		}
 
 		return nil
@@ -63,12 +74,12 @@ func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *
 	return err
 }
 
-// afterStart returns the metadata without the marks that the start of a VM has made void: that it is to be started
-// after a restart, and that it needs new firmware variables, which only a start from saved memory doesn't give it. A
-// later start would otherwise give it new ones again, and lose what its guest has written to them. off is the VM before
-// the start.
+// afterStart returns the metadata without the marks that the start of a VM has made void: that it is being started,
+// that it is to be started after a restart, and that it needs new firmware variables, which only a start from saved
+// memory doesn't give it. A later start would otherwise give it new ones again, and lose what its guest has written to
+// them. off is the VM before the start.
 func afterStart(metadata domain.Metadata, off *inventory.VM) domain.Metadata {
-	metadata.Restarting = nil
+	metadata.Starting, metadata.Restarting = nil, nil
 	metadata.FreshNVRAM = metadata.FreshNVRAM && off.ManagedSave
 
 	return metadata
@@ -76,19 +87,26 @@ func afterStart(metadata domain.Metadata, off *inventory.VM) domain.Metadata {
 
 // noteStarted removes the marks that the start of a VM has made void.
 func (m *Manager) noteStarted(ctx context.Context, off *inventory.VM) error {
-	if off.Metadata.Restarting == nil && !off.Metadata.FreshNVRAM {
+	if off.Metadata.Starting == nil && off.Metadata.Restarting == nil && !off.Metadata.FreshNVRAM {
 		return nil
 	}
 
+	return m.rewriteMetadata(ctx, off, func(have domain.Metadata) domain.Metadata { return afterStart(have, off) })
+}
+
+// rewriteMetadata changes the metadata that the VM has now, even after ctx has ended.
+func (m *Manager) rewriteMetadata(
+	ctx context.Context, vm *inventory.VM, change func(domain.Metadata) domain.Metadata,
+) error {
 	ctx, cancel := lease.GraceContext(ctx)
 	defer cancel()
 
-	vm, err := m.hosts.Refresh(ctx, off)
+	now, err := m.hosts.Refresh(ctx, vm)
 	if err != nil {
 		return err
 	}
 
-	_, err = records.WriteMetadata(ctx, vm, afterStart(vm.Metadata, off))
+	_, err = records.WriteMetadata(ctx, now, change(now.Metadata))
 
 	return err
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -142,29 +144,61 @@ func (m *Manager) wakeForShutdown(ctx context.Context, vm *inventory.VM) (bool, 
 	}
 }
 
+// markStarting records that a run starts the VM from saved memory, before it does, and returns the VM with the mark. If
+// the run ends before resumeSaved, the next one resumes the guest. An error is only logged: most guests were saved to
+// run on, and don't need the mark.
+func (m *Manager) markStarting(ctx context.Context, vm *inventory.VM) *inventory.VM {
+	metadata := vm.Metadata
+	metadata.Starting = &domain.Starting{Owner: m.owner, HostUUID: vm.HostUUID, Since: time.Now().UTC()}
+
+	_, err := records.WriteMetadata(ctx, vm, metadata)
+	if err != nil {
+		m.log.WarnContext(ctx, "the start from saved memory was not marked", "name", vm.Name, "host", vm.Host,
+			"error", err.Error())
+
+		return vm
+	}
+
+	marked := *vm
+	marked.Metadata = metadata
+
+	return &marked
+}
+
+// unmarkStarting removes the mark of a start that the host refused: if a user starts the VM, its guest is to stay as it
+// was saved.
+func (m *Manager) unmarkStarting(ctx context.Context, vm *inventory.VM) {
+	if vm.Metadata.Starting == nil {
+		return
+	}
+
+	err := m.rewriteMetadata(ctx, vm, func(have domain.Metadata) domain.Metadata {
+		have.Starting = nil
+
+		return have
+	})
+	if err != nil {
+		m.log.WarnContext(ctx, "the mark of a start that was refused was not removed", "name", vm.Name, "host", vm.Host,
+			"error", err.Error())
+	}
+}
+
 // resumeSaved resumes a VM that was just started from saved memory, if it was saved to stay paused ("virsh managedsave
-// --paused"), and sets its clock. No other run migrates it: it is locked, and was off.
+// --paused"). No other run migrates it: it is locked, and was off.
 func (m *Manager) resumeSaved(ctx context.Context, vm *inventory.VM) error {
 	after, cancel := lease.GraceContext(ctx)
 	defer cancel()
 
 	d, err := vm.On.Conn.Domain(after, vm.UUID)
-	if err != nil { // The VM is started. The next plan shows it if it is paused.
-		m.log.WarnContext(ctx, "whether the VM is paused since its start from saved memory is unknown", "name", vm.Name,
-			"host", vm.Host, "error", err.Error())
-
-		return nil
+	if err != nil { // The mark stays: the next run resumes the guest if it is paused.
+		return err
 	}
 
 	if d.State == libvirt.Paused && d.Reason == libvirt.ReasonMigration {
 		m.log.InfoContext(ctx, "resuming VM whose memory was saved to stay paused", "name", vm.Name, "host", vm.Host)
 
-		if err := vm.On.Conn.ResumeDomain(after, vm.UUID); err != nil {
-			return err
-		}
+		return vm.On.Conn.ResumeDomain(after, vm.UUID)
 	}
-
-	m.mover.SetClockOfSaved(ctx, vm)
 
 	return nil
 }

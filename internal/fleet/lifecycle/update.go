@@ -115,6 +115,7 @@ func (u *update) changeVM(ctx context.Context) error {
 	}
 
 	u.keepVolumes()
+	u.keepRunning()
 
 	return inTurn(ctx,
 		u.readEviction, u.checkPower, u.ensureDefined,
@@ -355,7 +356,7 @@ func (u *update) refresh(ctx context.Context) error {
 // writeMetadata writes what libvirt doesn't store, and whether a staged change waits for the next start.
 func (u *update) writeMetadata(ctx context.Context) error {
 	metadata := u.want.StampOn(u.vm.Metadata)
-	metadata.Creating = nil
+	metadata.Creating, metadata.Starting = nil, nil
 	metadata.Staged = nil
 
 	if u.off != nil { // Its start may have failed to remove them.

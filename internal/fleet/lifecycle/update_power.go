@@ -39,7 +39,7 @@ func (u *update) checkPower(context.Context) error {
 		return nil
 	case action == status.Start && planned.Restarts: // The guest was to go down, and to be started.
 		return nil
-	case action == status.Resume && u.vm.Stranded: // No user paused it: its move was interrupted.
+	case action == status.Resume && (u.vm.Stranded || u.vm.StartInterrupted): // No user paused it.
 		return nil
 	}
 

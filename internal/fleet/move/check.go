@@ -16,11 +16,11 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// Inspect reads what decides whether and how the VM can move. It describes a stranded VM as running: before a stranded
-// VM moves, its guest continues.
+// Inspect reads what decides whether and how the VM can move. It describes a VM as running whose guest an interrupted
+// move or start has left paused: before such a VM moves, its guest continues.
 func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 	m, err := migration.Inspect(ctx, vm.On.Conn, vm.UUID)
-	if vm.Stranded {
+	if vm.Stranded || vm.StartInterrupted {
 		m.State, m.Reason = libvirt.Running, ""
 	}
 

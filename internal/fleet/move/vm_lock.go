@@ -67,8 +67,8 @@ func (mv *Mover) LockWhereItIs(
 	}
 }
 
-// findIdle finds a VM that is to be changed. If the VM is starting, findIdle waits. If the VM is being moved, findIdle
-// returns it with an error.
+// findIdle finds a VM that is to be changed, under its lock. If the VM is starting, findIdle waits, and completes a
+// start that another run didn't complete. If the VM is being moved, findIdle returns it with an error.
 func (mv *Mover) findIdle(ctx context.Context, uuid string, last inventory.LastKnown) (*inventory.VM, error) {
 	vm, err := mv.hosts.FindNow(ctx, uuid, last)
 	if err == nil && vm.Status() == status.StatusStarting {
@@ -85,6 +85,10 @@ func (mv *Mover) findIdle(ctx context.Context, uuid string, last inventory.LastK
 		}
 
 		vm, err = mv.hosts.FindNow(ctx, uuid, last)
+	}
+
+	if err == nil && vm.StartInterrupted {
+		vm, err = mv.finishStart(ctx, vm)
 	}
 
 	if err != nil {

@@ -38,6 +38,9 @@ const (
 //
 // A VM that an interrupted move left paused is resumed with every strategy but Halted: its guest ran before the move.
 //
+// A VM that an interrupted start from saved memory has left paused is resumed with every strategy but Halted: the run
+// that started it would have done so.
+//
 // A VM that an interrupted restart has left off is started with every strategy but Halted: its guest ran before.
 //
 // A VM whose migration failed in post-copy isn't changed either: its migration options decide whether it is resumed or
@@ -46,7 +49,7 @@ func PowerAction(strategy, status, phase, reason string) Action {
 	switch {
 	case reason == ReasonPostcopyFailed:
 		return None
-	case reason == ReasonStranded && status == StatusPaused && strategy != Halted:
+	case (reason == ReasonStranded || reason == ReasonStartInterrupted) && status == StatusPaused && strategy != Halted:
 		return Resume
 	case reason == ReasonRestartInterrupted && strategy != Halted:
 		return Start
@@ -102,6 +105,10 @@ const ReasonStranded = "MigrationInterrupted"
 // on it. libvirt can't tell a VM whose memory was restored and left paused from one half of a migration that was lost
 // at the handover, so no run resumes it.
 const ReasonRestoredPaused = "Restore"
+
+// ReasonStartInterrupted is the status reason of a VM whose memory was saved to stay paused, and whose start by a run
+// was interrupted before that run resumed it.
+const ReasonStartInterrupted = "StartInterrupted"
 
 // ReasonRestartInterrupted is the status reason of a VM that an update shut down to restart it, and didn't start.
 // ReasonRestartLapsed is that of a VM of which this isn't certain any more, so that a run strategy which leaves it off

@@ -85,8 +85,8 @@ func TestAccMigration_peers(t *testing.T) {
 	})
 	autostart := func() bool { return strings.Contains(l.Virsh(t, from.Name, "list", "--autostart"), name) }
 	tf.Config(t, config)
-	if change := tf.Plan(t)[machine]; change.Actions != "update" || change.Before["run_strategy"] != "Manual" ||
-		change.After["run_strategy"] != nil || autostart() {
+	if change := tf.Plan(t)[machine]; change.Actions != "update" || change.Before["run_strategy"] != nil ||
+		change.Before["autostart"] != false || change.After["autostart"] != true || autostart() {
 		t.Errorf("planned %+v, started with its host: %v", change, autostart())
 	}
 	apply(t, tf, config)

@@ -106,6 +106,10 @@ func TestAccSecret(t *testing.T) {
 		Steps: []resource.TestStep{
 			{Config: open(""), ExpectError: regexp.MustCompile(`value_wo`)},
 			{
+				Config:   open("value_base64_wo = \"***\"\nhosts = [\"kvm1\"]"),
+				PlanOnly: true, ExpectError: regexp.MustCompile(`isn't Base64`),
+			},
+			{
 				Config: open("value_base64_wo = \"***\"\nhosts = [\"kvm1\"]"), ExpectError: regexp.MustCompile(`isn't Base64`),
 			},
 			{ // If one host has another secret of that usage, none gets this one.

@@ -2,7 +2,6 @@ package secret
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,12 +63,8 @@ func writtenValue(ctx context.Context, config interface {
 	if diags.HasError() || m.ValueBase64WO.IsNull() {
 		return []byte(m.ValueWO.ValueString()), diags
 	}
-	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(m.ValueBase64WO.ValueString()))
-	if err != nil {
-		// The decoder's error would quote a part of the value.
-		diags.AddAttributeError(path.Root("value_base64_wo"), "Invalid secret", "The value isn't Base64.")
-	}
-	return data, diags
+	data, more := decode(m.ValueBase64WO.ValueString(), path.Root("value_base64_wo"))
+	return data, append(diags, more...)
 }
 
 func (m *model) secret() libvirt.UserSecret {

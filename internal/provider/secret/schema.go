@@ -86,6 +86,7 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 				MarkdownDescription: "Value in Base64, such as a Ceph key (`ceph auth get-key`). Set either `value_wo` or " +
 					"`value_base64_wo`.",
 				Optional: true, WriteOnly: true, Sensitive: true,
+				Validators: []validator.String{isBase64{}},
 			},
 			"value_wo_version": schema.StringAttribute{
 				MarkdownDescription: "Any text, such as `1`. Change it to write a changed value to all hosts: Terraform can't " +

@@ -57,7 +57,14 @@ resource "virtfleet_secret" "this" {
 			t.Errorf("%s is planned from %v to %v; want %v", address, c.Before["host_states"], c.After["host_states"], want)
 		}
 	}
-	tf.Run(t, "apply")
+	// What isn't declared stays as it is, and the pool isn't restarted for it.
+	started := l.Run(t, "kvm2", "stat", "-c", "%y", "/run/libvirt/storage/"+name+".xml")
+	if out := tf.Run(t, "apply"); !strings.Contains(out, "permissions") || strings.Contains(out, "stopped and started") {
+		t.Errorf("the apply says: %s", out)
+	}
+	if now := l.Run(t, "kvm2", "stat", "-c", "%y", "/run/libvirt/storage/"+name+".xml"); now != started {
+		t.Errorf("the pool was started again: %s, %s", started, now)
+	}
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}

@@ -83,7 +83,7 @@ func (r *poolResource) ModifyPlan(
 	c := r.removal(pool.Name, req.Private)
 	resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
 	isOutdated := slices.Contains(slices.Collect(maps.Values(value.StringMap(state.HostStates))), outdated)
-	if !state.Target.Equal(plan.Target) || !state.Source.Equal(plan.Source) || isOutdated {
+	if isOutdated || mayRedefine(ctx, &plan, &state) {
 		effect := "Running VMs don't notice."
 		if pool.LosesVolumes() {
 			effect = "Meanwhile its hosts can't use its volumes. Shut down the VMs that use them first: otherwise the apply " +
@@ -97,6 +97,22 @@ func (r *poolResource) ModifyPlan(
 			"changes in place, for which the pool is stopped and started. %s %s",
 			noun, plan.Name.ValueString(), volumes, effect))
 	}
+}
+
+// mayRedefine reports whether the apply may give hosts another definition of the pool. What isn't declared any more
+// stays as it is there: that needs no other definition.
+func mayRedefine(ctx context.Context, plan, state *model) bool {
+	if state.Target.Equal(plan.Target) && state.Source.Equal(plan.Source) {
+		return false
+	}
+	for _, part := range []types.Object{plan.Target, plan.Source} {
+		if raw, err := part.ToTerraformValue(ctx); err != nil || !raw.IsFullyKnown() {
+			return true
+		}
+	}
+	wanted, diags := plan.pool(ctx)
+	is, more := state.pool(ctx)
+	return diags.HasError() || more.HasError() || !wanted.Mounted().IsIn(is)
 }
 
 // planHosts records which hosts get the pool and which it leaves. last are the host_states in the state, null for a new

@@ -82,3 +82,37 @@ func TestPlanChanges(t *testing.T) {
 		}
 	}
 }
+
+// TestMayRedefine: only what is declared, and isn't as the hosts have it, gives them another definition.
+func TestMayRedefine(t *testing.T) {
+	t.Parallel()
+	target, _ := targetAttribute().GetType().(types.ObjectType)
+	source, _ := sourceAttribute().GetType().(types.ObjectType)
+	of := func(p storage.Pool) *model {
+		p.Name, p.Type = "vms", "dir"
+		m := &model{Target: types.ObjectNull(target.AttrTypes), Source: types.ObjectNull(source.AttrTypes)}
+		if diags := m.setFromPool(t.Context(), p); diags.HasError() {
+			t.Fatal(diags)
+		}
+		return m
+	}
+	path, other, mode, same := "/vms", "/other", "0711", "711"
+	is := of(storage.Pool{Path: &path, Mode: &mode})
+	unknown := of(storage.Pool{Path: &path})
+	unknown.Target = types.ObjectUnknown(target.AttrTypes)
+	for name, tt := range map[string]struct {
+		plan *model
+		want bool
+	}{
+		"the same":                 {of(storage.Pool{Path: &path, Mode: &mode}), false},
+		"permissions not declared": {of(storage.Pool{Path: &path}), false},
+		"another notation":         {of(storage.Pool{Path: &path, Mode: &same}), false},
+		"another path":             {of(storage.Pool{Path: &other}), true},
+		"another owner":            {of(storage.Pool{Path: &path, Owner: &mode}), true},
+		"known after apply":        {unknown, true},
+	} {
+		if got := mayRedefine(t.Context(), tt.plan, is); got != tt.want {
+			t.Errorf("%s: it may be redefined: %v", name, got)
+		}
+	}
+}

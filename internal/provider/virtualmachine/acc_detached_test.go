@@ -1,7 +1,9 @@
 package virtualmachine_test
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +50,57 @@ func TestAccVirtualMachine_detachedAfterRename(t *testing.T) {
 		noChanges(t, tf)
 		if state, _ := tf.State(t, address); state["restart_required"] != false {
 			t.Errorf("forgotten %v: restart_required is %v", forget, state["restart_required"])
+		}
+	}
+	if err := process.same(t)(nil); err != nil {
+		t.Error(err)
+	}
+	destroyAndCheck(t, l, tf, name)
+}
+
+// TestAccVirtualMachine_diskDetachedForNextStart: a user detaches the disks of a running VM from its definition alone.
+// The apply gives the definition the same disks again, and doesn't touch the guest.
+func TestAccVirtualMachine_diskDetachedForNextStart(t *testing.T) {
+	t.Parallel()
+	const host = "kvm1"
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	tf.Config(t, acctest.OneHost(l)+fmt.Sprintf(`
+resource "virtfleet_volume" "data" {
+  name = "%[1]s-data"
+  pool = "default"
+  host = %[2]q
+  size = "1Mi"
+}
+`, name, host)+idleVM(l, name).with(hcl{
+		"host":  quote(host),
+		"disks": `{ logs = { pool = "default", size = "1Mi" }, data = { volume = virtfleet_volume.data.id } }`,
+	}).String())
+	tf.Run(t, "apply")
+	process := &started{l: l, host: host, name: name}
+	process.pid = process.read(t)
+	disks := func(options ...string) []string {
+		xml := l.Virsh(t, host, append([]string{"dumpxml", name}, options...)...)
+		return slices.Sorted(slices.Values(regexp.MustCompile(
+			`<source file='[^']*'|<target dev='[^']*'|<alias name='ua-disk[^']*'`).FindAllString(xml, -1)))
+	}
+	was := disks("--inactive")
+	for _, targets := range [][]string{{"vda"}, {"vdb"}, {"vda", "vdb"}} {
+		for _, target := range targets {
+			l.Virsh(t, host, "detach-disk", name, target, "--config")
+		}
+		if now := disks("--inactive"); len(now) != len(was)-3*len(targets) {
+			t.Fatalf("the definition should have lost %v: %v", targets, now)
+		}
+		tf.Run(t, "apply")
+		if now := disks("--inactive"); !slices.Equal(now, was) {
+			t.Errorf("without %v the definition has %v, want %v", targets, now, was)
+		}
+		noChanges(t, tf)
+		if state, _ := tf.State(t, address); state["restart_required"] != false {
+			t.Errorf("without %v restart_required is %v", targets, state["restart_required"])
 		}
 	}
 	if err := process.same(t)(nil); err != nil {

@@ -51,3 +51,62 @@ func TestAccPower_savedPaused(t *testing.T) {
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)
 }
+
+// TestAccPower_savedPausedCut: the connection breaks while a run starts a VM whose memory was saved to stay paused, so
+// that the run doesn't resume it. The next apply does, also if it moves the VM, and its plan says so. What the user
+// pauses afterwards, in whatever way, stays paused.
+func TestAccPower_savedPausedCut(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	gate := l.DelayProxy(t, "kvm1", 0)
+	declare := func(strategy, host string) {
+		tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{viaProxy(gate, "kvm1"), {Of: l.Host("kvm2")}}}.String()+
+			idleVM(l, name).with(hcl{
+				"host": quote(host), "run_strategy": quote(strategy), "guest_agent": `{ enabled = false }`,
+			}).String())
+	}
+	startedAndCut := func() {
+		t.Helper()
+		l.Virsh(t, "kvm1", "managedsave", name, "--paused")
+		gate.CutAt(func() bool { return exists(l, "kvm1", lab.QEMUPIDFile(name)) })
+		tf.Fail(t, "apply")
+		if !gate.HasCut() {
+			t.Fatal("the connection was never cut")
+		}
+		awaitState(t, l, "kvm1", name, "paused (migrating)")
+	}
+	runs := func(host string) {
+		t.Helper()
+		noChanges(t, tf)
+		expect(t, l.Virsh(t, host, "domstate", name), "running")
+		if strings.Contains(l.Virsh(t, host, "metadata", name, "urn:virtfleet:1", "--config"), "starting") {
+			t.Error("it still has the mark of the start")
+		}
+	}
+	declare("Always", "kvm1")
+	tf.Run(t, "apply")
+	startedAndCut()
+	powerPlan(t, tf, "Paused", "StartInterrupted", "update", "Running")
+	tf.Run(t, "apply", "planned")
+	runs("kvm1")
+
+	l.Virsh(t, "kvm1", "managedsave", name, "--paused")
+	l.Virsh(t, "kvm1", "start", name)
+	powerPlan(t, tf, "Paused", "Restore", "no-op", "Paused")
+	l.Virsh(t, "kvm1", "resume", name)
+
+	startedAndCut()
+	declare("Always", "kvm2")
+	powerPlan(t, tf, "Paused", "StartInterrupted", "update", "Running")
+	tf.Run(t, "apply", "planned")
+	runs("kvm2")
+
+	declare("Manual", "kvm2")
+	tf.Run(t, "apply")
+	l.Virsh(t, "kvm2", "suspend", name)
+	powerPlan(t, tf, "Paused", "User", "no-op", "Paused")
+	destroyAndCheck(t, l, tf, name)
+}

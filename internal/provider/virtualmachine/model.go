@@ -254,8 +254,8 @@ func (m *model) metadataFromFleet(seen observation, prior *model) {
 	if prior.RunStrategy.IsNull() && recorded.RunStrategy == prior.runStrategy() {
 		m.RunStrategy = prior.RunStrategy
 	}
-	if seen.vm.LostAutostart() {
-		m.RunStrategy = types.StringValue(status.Manual) // Manual: the provider won't start it either.
+	if _, managed := status.Autostart(prior.runStrategy()); !managed && seen.vm.LostAutostart() {
+		m.RunStrategy = types.StringValue(status.Manual) // No plan shows autostart, and any change gives it back.
 	}
 }
 

@@ -42,7 +42,7 @@ func (p planning) specs() (have, want domain.Spec) { return p.state.spec(nil), p
 
 // restartNeeds classifies the declared changes, compared with the state and with the running VM.
 func (p planning) restartNeeds(have, want domain.Spec) needs {
-	want = p.replacedDevices(want)
+	want = p.withRunningDisks(p.replacedDevices(want))
 	var n needs
 	changes := p.definitionChanges(have, want)
 	for _, c := range changes {

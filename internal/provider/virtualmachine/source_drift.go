@@ -42,6 +42,33 @@ func (p planning) withAppliedVolumes(want domain.Spec) domain.Spec {
 	return want
 }
 
+// withRunningDisks returns the definition with the sources of disks that the definition on the host has lost, and that
+// the running VM still has as they were applied: a user has detached them for the next start alone. They come back as
+// what they are.
+func (p planning) withRunningDisks(want domain.Spec) domain.Spec {
+	if p.live == nil {
+		return want
+	}
+	applied, declared, defined := p.withAppliedVolumes(want), elements(p.config.Disks), elements(p.state.Disks)
+	disks := maps.Clone(want.Disks)
+	for key, disk := range want.Disks {
+		live, runs := p.live.Disks[key]
+		if _, known := defined[key]; known || !runs || disk.Source.File != domain.UnknownFile {
+			continue
+		}
+		source := applied.Disks[key].Source
+		if text(open(declared[key]).string("pool")) != "" {
+			source = p.applied[key]
+		}
+		if domain.SameDisk(source, live.Source, true) {
+			disk.Source = live.Source
+			disks[key] = disk
+		}
+	}
+	want.Disks = disks
+	return want
+}
+
 // sourcesKept returns an error if a disk would be switched back to an image that its guest no longer uses, whatever the
 // update policy. The guest would lose what it wrote since, and the image would change under its overlay.
 func (p planning) sourcesKept(drifts []domain.SourceDrift) diag.Diagnostics {

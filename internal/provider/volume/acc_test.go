@@ -791,6 +791,12 @@ resource "virtfleet_secret" "luks" {
 				Config:      base + grown + luks + made("huge", "size = \"900Ti\"\npreallocation = \"full\""),
 				ExpectError: regexp.MustCompile(`(?s)bytes\s+left.*another\s+pool`),
 			},
+			// libvirt grows an encrypted volume that no VM uses only with a secret that it finds by its path.
+			{
+				Config: base + grown + strings.Replace(luks, "16Mi", "24Mi", 1),
+				ExpectError: regexp.MustCompile(
+					`(?s)is\s+encrypted.*a\s+VM\s+runs\s+on\s+it.*usage_id\s+"/var/lib/libvirt/` + name + `/luks"`),
+			},
 			// With another secret, an encrypted volume is the same.
 			{
 				PreConfig: func() { encrypted = inode() },
