@@ -2,6 +2,7 @@ package drain_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -126,7 +128,14 @@ func TestLab_drainTargetDies(t *testing.T) {
 
 	now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 	if err != nil || now.Metadata.Eviction != nil || !now.Autostart || len(now.StaleHosts) > 0 {
-		t.Errorf("%+v, %v", now, err)
+		t.Fatalf("%+v, %v", now, err)
+	}
+
+	// The record says why the first move failed, although the lock on the dead host could not be confirmed.
+	first := now.Metadata.Migrations[0]
+	if !first.Failed || first.TargetHost != dying.Name || first.FailurePlane != migration.PlaneData ||
+		!strings.Contains(first.FailureReason, dying.Name) {
+		t.Errorf("the record of the move that failed: %+v", first)
 	}
 
 	if _, err := f.Release(t.Context(), from.Name, "m", false); err != nil {
