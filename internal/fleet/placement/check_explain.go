@@ -141,6 +141,8 @@ func remedyFor(attribute string) string {
 		return "Use fewer virtual CPUs, or a host or machine type that takes more."
 	case attribute == "placement.host_labels":
 		return "Give a host these labels in hosts, or ask for others."
+	case attribute == "labels":
+		return "Add a host, move the other VM, or give this VM other labels."
 	case attribute == "placement.anti_affinity":
 		return "Add a host, move one of the VMs, or set required = false to avoid them only where possible."
 	case attribute == "type":
