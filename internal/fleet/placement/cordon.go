@@ -134,6 +134,6 @@ func CordonBlocker(ctx context.Context, a inventory.Reply) (*migration.Blocker, 
 
 // uncordonRemedy says how a VM gets to a host although the host is cordoned.
 func uncordonRemedy(host string) string {
-	return fmt.Sprintf("Choose another host, or end the maintenance of host %q: destroy its virtfleet_host_maintenance.",
-		host)
+	return fmt.Sprintf("Choose another host, or end the maintenance of host %q: destroy its virtfleet_host_maintenance. "+
+		"If no state has that, the run that began it was killed: the guide \"When a drain stops\" says how to end it.", host)
 }
