@@ -12,7 +12,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -133,8 +132,7 @@ func TestLab_drainTargetDies(t *testing.T) {
 
 	// The record says why the first move failed, although the lock on the dead host could not be confirmed.
 	first := now.Metadata.Migrations[0]
-	if !first.Failed || first.TargetHost != dying.Name || first.FailurePlane != migration.PlaneData ||
-		!strings.Contains(first.FailureReason, dying.Name) {
+	if !first.Failed || first.TargetHost != dying.Name || !strings.Contains(first.FailureReason, "host "+dying.Name) {
 		t.Errorf("the record of the move that failed: %+v", first)
 	}
 
