@@ -177,8 +177,8 @@ func (t devices[V]) apply(d *Definition, spec Spec) error {
 	return errors.Join(append(problems, d.applyKeys(t.kind, wanted))...)
 }
 
-// newKeys returns the keys of new devices, in the order in which they get their names. Disks in empty come after others:
-// a VM without a boot order boots from its first disk. The drive of the first-boot medium is the last, so that
+// newKeys returns the keys of new devices, in the order in which they get their names. Disks in empty come after the
+// others: a VM without a boot order boots from its first disk. The drive of the first-boot medium is the last, so that
 // the disks have the names that they would have without it.
 func (t devices[V]) newKeys(want map[string]V, pairs map[string]string, empty []string) []string {
 	keys := slices.DeleteFunc(sortedKeys(want), func(key string) bool { _, ok := pairs[key]; return ok })

@@ -161,8 +161,9 @@ func TestNew_bootsNoEmptyDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if disks := d.elements(diskKind); diskKind.alias(disks[0]) != tt.first || attr(child(disks[0], "target"), "dev") != "vda" {
-			t.Errorf("%s: the first disk is %q", name, diskKind.alias(disks[0]))
+		first := d.elements(diskKind)[0]
+		if diskKind.alias(first) != tt.first || attr(child(first, "target"), "dev") != "vda" {
+			t.Errorf("%s: the first disk is %q", name, diskKind.alias(first))
 		}
 	}
 }

@@ -20,8 +20,8 @@ func (e *Entry) StartNumber() int {
 	return 0
 }
 
-// StartNumber returns the number of the VM's start on its host, as of the last reading of its definition: in a poll, the
-// state may be newer. 0 is unknown, or that the VM was off.
+// StartNumber returns the number of the VM's start on its host, as of the last reading of its definition: in a poll,
+// the state may be newer. 0 is unknown, or that the VM was off.
 func (vm *VM) StartNumber() int {
 	if vm.Entry == nil {
 		return 0

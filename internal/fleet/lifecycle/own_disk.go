@@ -31,8 +31,8 @@ func (m *Manager) creatorOf(vm *inventory.VM) *diskCreator {
 	return &diskCreator{Manager: m, host: vm.On, hostUUID: vm.HostUUID, id: vm.UUID}
 }
 
-// emptyDisks returns the keys of the disks that are created without data, if others are created from an image, which the
-// VM is to boot from.
+// emptyDisks returns the keys of the disks that are created without data, if others are created from an image, which
+// the VM is to boot from.
 func emptyDisks(own map[string]domain.OwnDisk) (empty []string) {
 	images := false
 

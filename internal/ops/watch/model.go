@@ -253,8 +253,8 @@ func (m *vmState) keepPassing(old *vmState) {
 	}
 }
 
-// compareStart notes whether the guest was started again since the old state, on the same host. If libvirt has given the
-// new start the same number, because the host itself was started again, this isn't known.
+// compareStart notes whether the guest was started again since the old state, on the same host. If libvirt has given
+// the new start the same number, because the host itself was started again, this isn't known.
 func (m *vmState) compareStart(old *vmState) {
 	if old == nil || m.host != old.host || m.stale {
 		return

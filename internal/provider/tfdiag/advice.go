@@ -26,8 +26,8 @@ var inTerraform = map[fleet.Next]struct{ alone, after string }{
 }
 
 // endMaintenance is what to do about a maintenance of which Terraform may not know.
-const endMaintenance = "If no state has the virtfleet_host_maintenance, because the run that began it was killed, declare " +
-	"it and import it before: terraform import <address> <host>"
+const endMaintenance = "If no state has the virtfleet_host_maintenance, because the run that began it was killed, " +
+	"declare it and import it before: terraform import <address> <host>"
 
 // advice returns what to do about an error of the packages below, which know nothing of Terraform: the import of what
 // exists already, the remedy, and what to do after that.
