@@ -15,6 +15,8 @@ type Definition struct {
 	doc *etree.Document
 	// fixedVirtualPorts is Spec.FixedVirtualPorts.
 	fixedVirtualPorts bool
+	// empty are, in the definition of a new VM, the keys of the disks that are created without data.
+	empty []string
 }
 
 // Parse reads a domain XML document. It returns an error only if the text isn't a domain XML document; unknown content
@@ -42,7 +44,7 @@ func (d *Definition) XML() (string, error) {
 
 // Clone returns an independent copy.
 func (d *Definition) Clone() *Definition {
-	return &Definition{doc: d.doc.Copy(), fixedVirtualPorts: d.fixedVirtualPorts}
+	return &Definition{doc: d.doc.Copy(), fixedVirtualPorts: d.fixedVirtualPorts, empty: d.empty}
 }
 
 // FixVirtualPorts returns a copy of a live definition whose Spec has FixedVirtualPorts.

@@ -167,7 +167,7 @@ func (t devices[V]) apply(d *Definition, spec Spec) error {
 			problems = append(problems, t.patch(d, device.element, t.path+"."+key, want[key], gone))
 		}
 	}
-	for _, key := range t.newKeys(want, pairs) {
+	for _, key := range t.newKeys(want, pairs, d.empty) {
 		e, err := t.create(d, key, want[key], gone)
 		problems = append(problems, err)
 		if err == nil {
@@ -177,18 +177,23 @@ func (t devices[V]) apply(d *Definition, spec Spec) error {
 	return errors.Join(append(problems, d.applyKeys(t.kind, wanted))...)
 }
 
-// newKeys returns the keys of new devices, in the order in which they get their names. The drive of the first-boot
-// medium is the last, so that the disks have the names that they would have without it.
-func (t devices[V]) newKeys(want map[string]V, pairs map[string]string) []string {
+// newKeys returns the keys of new devices, in the order in which they get their names. Disks in empty come after the
+// others: a VM without a boot order boots from its first disk. The drive of the first-boot medium is the last, so that
+// the disks have the names that they would have without it.
+func (t devices[V]) newKeys(want map[string]V, pairs map[string]string, empty []string) []string {
 	keys := slices.DeleteFunc(sortedKeys(want), func(key string) bool { _, ok := pairs[key]; return ok })
 	if !t.bootableFirst {
 		return keys
 	}
 	place := func(key string) int {
-		if key == MediumKey {
-			return 1<<30 + 1
+		switch {
+		case key == MediumKey:
+			return 1<<30 + 2
+		case slices.Contains(empty, key):
+			return pick(t.order(want[key]), nil, 1<<30+1)
+		default:
+			return pick(t.order(want[key]), nil, 1<<30)
 		}
-		return pick(t.order(want[key]), nil, 1<<30)
 	}
 	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 	return keys

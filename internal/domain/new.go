@@ -13,8 +13,9 @@ import (
 const balloonPeriod = "10"
 
 // New returns a definition for a new VM: what s declares, and defaults for the rest. Name, Type, Memory.Size and uuid
-// are required. An empty Arch means x86_64.
-func New(s Spec, uuid string) (*Definition, error) {
+// are required. An empty Arch means x86_64. empty are the keys of the disks that are created without data: without a
+// boot order, the VM boots from another one.
+func New(s Spec, uuid string, empty ...string) (*Definition, error) {
 	var problems []error
 	for _, required := range []struct {
 		missing bool
@@ -47,12 +48,14 @@ func New(s Spec, uuid string) (*Definition, error) {
 	}
 	s.GuestAgent, s.SerialConsole = new(pick(s.GuestAgent, nil, true)), newSerialConsole(s)
 	d := skeleton(s)
+	d.empty = empty
 	ports, declared := s.Values[hotplugPorts]
 	s.Values = maps.Clone(s.Values)
 	delete(s.Values, hotplugPorts) // The spare ports follow those of the VM's own devices.
 	if err := d.Apply(s); err != nil {
 		return nil, err
 	}
+	d.empty = nil // A later change isn't a new VM's.
 	if err := d.addPorts(s.Machine, ports, declared); err != nil {
 		return nil, err
 	}

@@ -142,6 +142,32 @@ func TestNew_defaults(t *testing.T) {
 	}
 }
 
+// TestNew_bootsNoEmptyDisk: without a boot order, libvirt boots the first disk. A new VM's first disk is one with data,
+// if there is one. A declared order counts for an empty disk too, which may be installed from the network.
+func TestNew_bootsNoEmptyDisk(t *testing.T) {
+	t.Parallel()
+	file := func(order *int) Disk { return Disk{Source: DiskSource{File: "/disk"}, BootOrder: order} }
+	for name, tt := range map[string]struct {
+		disks map[string]Disk
+		empty []string
+		first string
+	}{
+		"one is empty":  {map[string]Disk{"data": file(nil), "root": file(nil)}, []string{"data"}, "root"},
+		"none is empty": {map[string]Disk{"data": file(nil), "root": file(nil)}, nil, "data"},
+		"all are empty": {map[string]Disk{"data": file(nil), "root": file(nil)}, []string{"data", "root"}, "data"},
+		"an order":      {map[string]Disk{"data": file(nil), "root": file(new(1))}, []string{"root"}, "root"},
+	} {
+		d, err := New(Spec{Name: "vm", Type: "qemu", Memory: sizeOf(128), Disks: tt.disks}, testUUID, tt.empty...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := d.elements(diskKind)[0]
+		if diskKind.alias(first) != tt.first || attr(child(first, "target"), "dev") != "vda" {
+			t.Errorf("%s: the first disk is %q", name, diskKind.alias(first))
+		}
+	}
+}
+
 // TestNew_channelAndConsole: a new VM has a channel for the agent and a serial console, unless it is declared that
 // there is none, or what there is instead.
 func TestNew_channelAndConsole(t *testing.T) {

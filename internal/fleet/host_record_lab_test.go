@@ -79,7 +79,8 @@ func TestLab_cordonHoldsForEveryRun(t *testing.T) {
 
 	problems, err = bob.CheckCreate(t.Context(), d)
 	if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, "it is cordoned by alice since") ||
-		!strings.Contains(problems[0].Remedy, fmt.Sprintf("end the maintenance of host %q", own)) {
+		!strings.Contains(problems[0].Remedy, fmt.Sprintf("end the maintenance of host %q", own)) ||
+		problems[0].Next != EndMaintenance {
 		t.Errorf("pinned to it: %+v, %v", problems, err)
 	}
 

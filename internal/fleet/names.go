@@ -88,11 +88,12 @@ var (
 
 // What a user does after the remedy of an error.
 const (
-	Retry       = inventory.Retry
-	Continue    = inventory.Continue
-	Replan      = inventory.Replan
-	Review      = inventory.Review
-	DeleteFirst = inventory.DeleteFirst
+	Retry          = inventory.Retry
+	Continue       = inventory.Continue
+	Replan         = inventory.Replan
+	Review         = inventory.Review
+	DeleteFirst    = inventory.DeleteFirst
+	EndMaintenance = inventory.EndMaintenance
 )
 
 // What to do if a change requires a restart.

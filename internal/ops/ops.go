@@ -45,11 +45,18 @@ func Run(ctx context.Context, args []string, version string, open config.Opener,
 		fmt.Fprint(messages, usage)
 		return errors.New("there is no command")
 	}
-	if slices.Contains(helps, args[0]) {
+	plain := func(word string) bool { return slices.Contains(helps, word) || slices.Contains(versions, word) }
+	switch {
+	case slices.Contains(helps, args[0]) && len(args) > 2:
+		return unexpected(args[2])
+	case slices.Contains(helps, args[0]) && len(args) == 2 && !plain(args[1]):
+		return Run(ctx, []string{args[1], "-help"}, version, open, out, out)
+	case slices.Contains(helps, args[0]):
 		fmt.Fprint(out, usage)
 		return nil
-	}
-	if slices.Contains(versions, args[0]) {
+	case plain(args[0]) && len(args) > 1:
+		return unexpected(args[1])
+	case plain(args[0]):
 		_, err := fmt.Fprintln(out, "virtfleet", version)
 		return err
 	}
@@ -63,4 +70,9 @@ func Run(ctx context.Context, args []string, version string, open config.Opener,
 	}
 	fmt.Fprint(messages, usage)
 	return fmt.Errorf("there is no command %q; \"virtfleet help\" lists them", args[0])
+}
+
+// unexpected returns the error of an argument that a command without options doesn't accept.
+func unexpected(argument string) error {
+	return fmt.Errorf("unexpected argument %q; \"virtfleet help\" lists the commands", argument)
 }

@@ -2,6 +2,7 @@ package drain_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,7 +127,13 @@ func TestLab_drainTargetDies(t *testing.T) {
 
 	now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
 	if err != nil || now.Metadata.Eviction != nil || !now.Autostart || len(now.StaleHosts) > 0 {
-		t.Errorf("%+v, %v", now, err)
+		t.Fatalf("%+v, %v", now, err)
+	}
+
+	// The record says why the first move failed, although the lock on the dead host could not be confirmed.
+	first := now.Metadata.Migrations[0]
+	if !first.Failed || first.TargetHost != dying.Name || !strings.Contains(first.FailureReason, "host "+dying.Name) {
+		t.Errorf("the record of the move that failed: %+v", first)
 	}
 
 	if _, err := f.Release(t.Context(), from.Name, "m", false); err != nil {

@@ -50,6 +50,8 @@ func (inv *Inventory) pollHost(ctx context.Context, name string) (*View, error) 
 
 	all, err := h.Conn.Stats(ctx, libvirt.StatsState)
 	if err != nil {
+		h.Forget() // Until it answers again, guests may have been restarted, which their states don't show.
+
 		return nil, err
 	}
 

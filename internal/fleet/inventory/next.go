@@ -15,4 +15,7 @@ const (
 	Review
 	// DeleteFirst deletes what exists already before the new one is created, if that one is to replace it.
 	DeleteFirst
+	// EndMaintenance ends the maintenance of a host, which may have to be made known first: the run that began it may have
+	// been killed before that was saved.
+	EndMaintenance
 )

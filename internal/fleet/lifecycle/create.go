@@ -158,7 +158,7 @@ func (m *Manager) defineNew(ctx context.Context, h *inventory.Host, id string, d
 
 	spec = spec.WithFact(domain.OnCrash, onCrash(d.Strategy()))
 
-	definition, err := domain.New(spec, id)
+	definition, err := domain.New(spec, id, emptyDisks(own)...)
 	if err != nil {
 		return &inventory.Error{VM: d.Spec.Name, Host: h.Name, Kind: inventory.ErrInvalid, Err: err}
 	}

@@ -31,6 +31,28 @@ func (m *Manager) creatorOf(vm *inventory.VM) *diskCreator {
 	return &diskCreator{Manager: m, host: vm.On, hostUUID: vm.HostUUID, id: vm.UUID}
 }
 
+// emptyDisks returns the keys of the disks that are created without data, if others are created from an image, which
+// the VM is to boot from.
+func emptyDisks(own map[string]domain.OwnDisk) (empty []string) {
+	images := false
+
+	for _, key := range slices.Sorted(maps.Keys(own)) {
+		switch {
+		case !own[key].Creating || placement.IsFirstBoot(key):
+		case own[key].Image != "":
+			images = true
+		default:
+			empty = append(empty, key)
+		}
+	}
+
+	if !images {
+		return nil
+	}
+
+	return empty
+}
+
 // assignVolumes decides which volumes the declared own disks use, and writes them into the specification of d. It
 // returns the records of all own disks. have are the records of disks that were created before. The record of a new
 // disk is marked as being created and written before its volume is created, so that no volume is without a record.

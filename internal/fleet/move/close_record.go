@@ -85,8 +85,16 @@ func (rec *Recovery) closeByHost(
 		variables = rec.variablesLeft(ctx, vm)
 	case vm.Host == record.SourceHost:
 		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
-		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and the VM stayed on host %q",
-			record.Owner, vm.Host)
+		record.FailureReason = fmt.Sprintf("the run that moved it (%s) ended without recording the result, and the VM "+
+			"stayed on host %q", record.Owner, vm.Host)
+
+		// This run may have moved it itself, and found the reason.
+		if known, is := rec.unwritten.LoadAndDelete(recordKey(vm, *record)); is {
+			found, _ := known.(domain.Migration)
+			if found.Failed {
+				record.FailurePlane, record.FailureReason = found.FailurePlane, found.FailureReason
+			}
+		}
 
 		// Files that can't be removed now are removed before the next attempt.
 		now, err := rec.DiscardCopies(ctx, vm, nil)
@@ -97,8 +105,8 @@ func (rec *Recovery) closeByHost(
 		vm = now
 	default:
 		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
-		record.FailureReason = fmt.Sprintf("the run that moved it (%s) was interrupted, and another moved it to host %q",
-			record.Owner, vm.Host)
+		record.FailureReason = fmt.Sprintf("the run that moved it (%s) ended without recording the result, and another "+
+			"moved it to host %q", record.Owner, vm.Host)
 	}
 
 	return vm, variables

@@ -52,6 +52,9 @@ type Recovery struct {
 	hosts   *inventory.Inventory
 	records *records.Store
 	log     *slog.Logger
+	// unwritten are the completed records that this run couldn't write, for example because the lock on a dead target
+	// can't be renewed: see recordKey.
+	unwritten sync.Map
 }
 
 // Cleanup removes what moves leave on hosts that no longer have the VM, or never had it: stale definitions, unfinished

@@ -218,8 +218,14 @@ func (rec *Recovery) keepRecord(ctx context.Context, vm *inventory.VM, record do
 
 	rec.log.WarnContext(ctx, "result of the migration not recorded", "name", vm.Name, "host", vm.Host,
 		"error", err.Error())
+	rec.unwritten.Store(recordKey(vm, record), record)
 
 	return vm
+}
+
+// recordKey identifies a record of a VM for this run.
+func recordKey(vm *inventory.VM, record domain.Migration) string {
+	return fmt.Sprintf("%s %s %d", vm.UUID, record.Owner, record.Start.UnixMilli())
 }
 
 // outcome finds out where the VM is now. If the VM certainly runs on the target, outcome removes the source's

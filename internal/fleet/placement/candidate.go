@@ -140,6 +140,8 @@ func (c *candidate) judgeAffinity(p *Scheduler, d Desired) {
 
 		if other := p.conflict(c.Reply, me, d.Replaces); other != "" && away.Required {
 			c.refuse("placement.anti_affinity", "it has VM %q with the labels %s", other, labelText(away.Labels))
+
+			return // VMs of one group avoid each other: the other one's reason would be the same again.
 		}
 	}
 

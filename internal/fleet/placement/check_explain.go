@@ -87,7 +87,7 @@ func explain(d Desired, candidates []candidate, like inventory.Problem) []invent
 
 	var order []string
 
-	reasons, remedies := make(map[string][]string), make(map[string]string)
+	reasons, remedies, nexts := make(map[string][]string), make(map[string]string), make(map[string]inventory.Next)
 
 	for _, c := range candidates {
 		if d.Metadata.Host != "" && c.Host.Name != d.Metadata.Host {
@@ -99,7 +99,10 @@ func explain(d Desired, candidates []candidate, like inventory.Problem) []invent
 				order = append(order, p.Attribute)
 			}
 
-			remedies[p.Attribute] = cmp.Or(remedies[p.Attribute], p.Remedy)
+			if remedies[p.Attribute] == "" {
+				remedies[p.Attribute], nexts[p.Attribute] = p.Remedy, p.Next
+			}
+
 			reasons[p.Attribute] = append(reasons[p.Attribute], fmt.Sprintf("  - host %q: %s", c.Host.Name, p.Detail))
 		}
 	}
@@ -114,7 +117,7 @@ func explain(d Desired, candidates []candidate, like inventory.Problem) []invent
 		problems = append(problems, inventory.Problem{
 			Attribute: attribute, Summary: like.Summary,
 			Detail: because + ":\n" + strings.Join(reasons[attribute], "\n"),
-			Remedy: cmp.Or(remedies[attribute], remedyFor(attribute)),
+			Remedy: cmp.Or(remedies[attribute], remedyFor(attribute)), Next: nexts[attribute],
 		})
 	}
 
@@ -141,6 +144,8 @@ func remedyFor(attribute string) string {
 		return "Use fewer virtual CPUs, or a host or machine type that takes more."
 	case attribute == "placement.host_labels":
 		return "Give a host these labels in hosts, or ask for others."
+	case attribute == "labels":
+		return "Add a host, move the other VM, or give this VM other labels."
 	case attribute == "placement.anti_affinity":
 		return "Add a host, move one of the VMs, or set required = false to avoid them only where possible."
 	case attribute == "type":

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -76,7 +74,7 @@ func (p *Scheduler) cgroupsOf(
 		return !e.State.Active() || !among(e)
 	})
 	slices.SortFunc(running, func(a, b *inventory.Entry) int {
-		return cmp.Or(cmp.Compare(startNumber(b), startNumber(a)), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.StartNumber(), a.StartNumber()), strings.Compare(a.Name, b.Name))
 	})
 
 	found.has = map[libvirt.Controller]bool{}
@@ -108,21 +106,6 @@ func (p *Scheduler) cgroupsOf(
 	}
 
 	return found
-}
-
-// idInXML finds the number that libvirt gave a VM when it was started there.
-var idInXML = regexp.MustCompile(`^<domain [^>]*\bid=['"](\d+)['"]`)
-
-// startNumber returns the number of the VM's start on its host: a VM that was started later has a higher one, until
-// libvirt is restarted while no VM runs. 0 is unknown.
-func startNumber(e *inventory.Entry) int {
-	if match := idInXML.FindStringSubmatch(e.LiveXML); match != nil {
-		n, _ := strconv.Atoi(match[1])
-
-		return n
-	}
-
-	return 0
 }
 
 // limitsOf returns the limits among the values that are given by cgroups, and their controllers.

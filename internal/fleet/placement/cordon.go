@@ -113,7 +113,7 @@ func (c *candidate) judgeCordon(ctx context.Context) {
 		c.refuse("host", "whether it is cordoned can't be read: %v", inventory.WithoutHost(err))
 	case mark != nil:
 		c.problems = append(c.problems, inventory.Problem{
-			Attribute: "host", Remedy: uncordonRemedy(c.Host.Name),
+			Attribute: "host", Remedy: uncordonRemedy(c.Host.Name), Next: inventory.EndMaintenance,
 			Detail: fmt.Sprintf("it is cordoned by %s since %s: %s", mark.Owner, mark.Since.Format(time.RFC3339), mark.Why),
 		})
 	}
@@ -128,7 +128,8 @@ func CordonBlocker(ctx context.Context, a inventory.Reply) (*migration.Blocker, 
 
 	return &migration.Blocker{
 		Reason: migration.HostCordoned, Status: status.False, Attribute: "host", Message: mark.Text(a.Host.Name),
-		Remedy: uncordonRemedy(a.Host.Name),
+		Remedy: uncordonRemedy(a.Host.Name) + " If no state has that, the run that began it was killed: the guide \"When " +
+			"a drain stops\" says how to end it.",
 	}, nil
 }
 

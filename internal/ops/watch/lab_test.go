@@ -67,8 +67,9 @@ func TestLab_printsTheLifecycleOfAVM(t *testing.T) {
 	}
 }
 
-// TestLab_followsALostHost kills the daemon of a host, changes a VM meanwhile, and reads that it is told once the
-// host is back.
+// TestLab_followsALostHost cuts a host off, starts a VM again meanwhile, and reads that this is told, though the VM's
+// status is the same. Then it kills the daemon of the host, changes the VM, and reads that it is told once the host is
+// back.
 func TestLab_followsALostHost(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -76,11 +77,20 @@ func TestLab_followsALostHost(t *testing.T) {
 	name := opstest.VM(t, l, h, "")
 	r := opstest.Start(t, Run, opstest.Config(l, h), "--interval", "200ms")
 	r.Out.Line(t, "1 VM on 1 host: 1 Running")
-	restart := l.KillLibvirtd(t, h)
+
+	start := l.StopSSH(t, h)
 	r.Out.Line(t, h.Name, " - ", "does not answer: ")
+	l.Virsh(t, h.Name, "destroy", name)
+	l.Virsh(t, h.Name, "start", name)
+	start()
+	r.Out.Line(t, h.Name, " - ", "answers again, after ")
+	r.Out.Line(t, h.Name, name, "the guest was started again")
+
+	restart := l.KillLibvirtd(t, h)
+	r.Out.Nth(t, 2, h.Name, " - ", "does not answer: ")
 	l.Run(t, h.Name, "bash", "-c", "kill -KILL $(cat /run/libvirt/qemu/"+name+".pid)")
 	restart()
-	r.Out.Line(t, h.Name, " - ", "answers again, after ")
+	r.Out.Nth(t, 2, h.Name, " - ", "answers again, after ")
 	r.Out.Line(t, h.Name, name, "Running (Booted) -> ")
 	l.Virsh(t, h.Name, "start", name)
 	r.Out.Line(t, h.Name, name, "-> Running (Booted)")

@@ -48,6 +48,12 @@ type vmState struct {
 	migration  *migration.State // nil for none
 	// gone says that the VM's present host is unknown.
 	gone bool
+	// start is the number of the guest's start on its host, 0 if unknown. stale says that the VM is or was off since that
+	// start, as its definition, which has the number, may have been read before.
+	start int
+	stale bool
+	// restarted says that the guest was started again since the last reply, which its status may not show.
+	restarted bool
 }
 
 // change is one line about a change.
@@ -103,6 +109,7 @@ func (m *model) applyListing(now time.Time, found []fleet.Listed, jobs map[strin
 		}
 		next := newVMState(l, job)
 		next.keepPassing(old)
+		next.compareStart(old)
 		m.vms[l.UUID] = next
 		switch {
 		case old == nil && m.isKnown(next.host):
@@ -183,6 +190,7 @@ func newVMState(l fleet.Listed, job *libvirt.Job) *vmState {
 	facts, moving := l.Facts(), l.VM.Migration(job)
 	facts.Migrating = facts.Migrating || moving != nil
 	return &vmState{
+		start: l.VM.StartNumber(), stale: !l.VM.Active,
 		name: l.Name, host: l.VM.Host, hostUUID: l.VM.HostUUID, status: status.PrintableStatus(facts),
 		reason: l.VM.StatusReason(), conditions: status.Conditions(facts), migration: moving,
 	}
@@ -245,9 +253,19 @@ func (m *vmState) keepPassing(old *vmState) {
 	}
 }
 
+// compareStart notes whether the guest was started again since the old state, on the same host. If libvirt has given
+// the new start the same number, because the host itself was started again, this isn't known.
+func (m *vmState) compareStart(old *vmState) {
+	if old == nil || m.host != old.host || m.stale {
+		return
+	}
+	m.restarted = old.start != 0 && m.start != 0 && m.start != old.start && !old.stale
+	m.stale = m.start == old.start && old.stale
+}
+
 // hasChange reports whether there is a change to show. The change of host of a migrating VM isn't one.
 func (m *vmState) hasChange(next *vmState) bool {
-	return m.statusText() != next.statusText() || m.host != next.host && !next.isMigrating() ||
+	return m.statusText() != next.statusText() || m.host != next.host && !next.isMigrating() || next.restarted ||
 		len(m.changedConditions(next)) > 0
 }
 
@@ -266,6 +284,9 @@ func (m *vmState) transitionText(next *vmState) string {
 	var parts []string
 	if from != to {
 		parts = append(parts, from+" -> "+to)
+	}
+	if next.restarted {
+		parts = append(parts, "the guest was started again")
 	}
 	return strings.Join(append(parts, m.changedConditions(next)...), "; ")
 }

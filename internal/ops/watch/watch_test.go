@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/opstest"
@@ -35,6 +36,13 @@ func listed(name string, change func(*fleet.VM)) fleet.Listed {
 }
 
 func paused(vm *fleet.VM) { vm.State, vm.Reason = libvirt.Paused, "User" }
+
+// started is a VM that runs since the start on its host that has this number.
+func started(number int) func(*fleet.VM) {
+	return func(vm *fleet.VM) {
+		vm.Entry = inventory.NewEntry(libvirt.Domain{LiveXML: fmt.Sprintf("<domain type='qemu' id='%d'/>", number)})
+	}
+}
 
 func off(vm *fleet.VM) {
 	vm.State, vm.Reason, vm.Active, vm.ActiveHosts = libvirt.Shutoff, "Shutdown", false, nil
@@ -130,6 +138,37 @@ func TestModel_tellsChanges(t *testing.T) {
 			{found: []fleet.Listed{listed("web", nil)}, want: []string{
 				"kvm1 web Starting (StartingUp) -> Running (Booted); Ready=True (GuestRunning), after 1s",
 			}},
+		},
+		"started again, unseen": {
+			{found: []fleet.Listed{listed("web", started(6))}},
+			{found: []fleet.Listed{listed("web", started(6))}},
+			{found: []fleet.Listed{listed("web", started(7))}, want: []string{"kvm1 web the guest was started again"}},
+			{down: refused, found: []fleet.Listed{silent("web")}, want: []string{"kvm1 - does not answer: refused"}},
+			{found: []fleet.Listed{listed("web", started(1))}, want: []string{
+				"kvm1 - answers again, after 1s", "kvm1 web the guest was started again, after 2s",
+			}},
+		},
+		// The definition, which has the number, is read after the state.
+		"stopped and started, which the status shows": {
+			{found: []fleet.Listed{listed("web", started(6))}},
+			{found: []fleet.Listed{listed("web", func(vm *fleet.VM) {
+				started(6)(vm)
+				off(vm)
+			})}, want: []string{"kvm1 web Running (Booted) -> Stopped (Shutdown); Ready=False (GuestNotRunning)"}},
+			{found: []fleet.Listed{listed("web", started(6))}, want: []string{
+				"kvm1 web Stopped (Shutdown) -> Running (Booted); Ready=True (GuestRunning), after 1s",
+			}},
+			{found: []fleet.Listed{listed("web", started(7))}},
+			{found: []fleet.Listed{listed("web", started(8))}, want: []string{
+				"kvm1 web the guest was started again, after 2s",
+			}},
+		},
+		"a move isn't a start": {
+			{found: []fleet.Listed{listed("web", started(6))}},
+			{found: []fleet.Listed{listed("web", func(vm *fleet.VM) {
+				started(3)(vm)
+				arrivedAt2(vm)
+			})}, want: []string{"kvm2 web Running (Booted) on kvm1 -> Running (Migrated) on kvm2"}},
 		},
 		"moved while it was off": {
 			{found: []fleet.Listed{listed("web", off)}},

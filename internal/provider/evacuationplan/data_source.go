@@ -2,6 +2,7 @@ package evacuationplan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -68,17 +69,19 @@ func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			"steps": schema.ListNestedAttribute{
 				Computed: true,
 				MarkdownDescription: "One step for each VM, in the order in which they leave: by the `priority` of their " +
-					"policies, then by name.",
+					"policies, then by name. Null if the host doesn't answer and isn't under maintenance, and the provider's " +
+					"`on_unreachable` is `keep`.",
 				NestedObject: schema.NestedAttributeObject{Attributes: evacuationsteps.DataSource()},
 			},
 			"blocked": schema.BoolAttribute{
-				Computed:            true,
-				MarkdownDescription: "Whether a step has the method `Blocked`: then the plan of a drain fails.",
+				Computed: true,
+				MarkdownDescription: "Whether a step has the method `Blocked`: then the plan of a drain fails. Null if " +
+					"`steps` is.",
 			},
 			"under_maintenance": schema.BoolAttribute{
 				Computed: true,
 				MarkdownDescription: "Whether the host is under maintenance, even if its drain failed. `steps` are " +
-					"those of its drain then: the finished ones, and new ones for the rest.",
+					"those of its drain then: the finished ones, and new ones for the rest. Null if `steps` is.",
 			},
 		},
 	}
@@ -95,7 +98,15 @@ func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		MoveStopped: m.MoveStopped.ValueBool(), AskQEMU: m.RawCommands.ValueBool(),
 	})
 	if err != nil {
-		resp.Diagnostics.Append(failure(tfdiag.Failure{Host: m.Host.ValueString(), Err: err}).Error())
+		f := failure(tfdiag.Failure{Host: m.Host.ValueString(), Err: err})
+		if !errors.Is(err, fleet.ErrUnreachable) || d.Data.OnUnreachable != meta.OnUnreachableKeep {
+			resp.Diagnostics.Append(f.Error())
+			return
+		}
+		// One silent host must not stop the plans of a folder that previews the drain of each host.
+		f.Remedy = "Its steps are null, because on_unreachable is \"keep\"."
+		resp.Diagnostics.Append(f.Warning())
+		resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 		return
 	}
 	if doubts := evacuationsteps.DoubtText(plan.Steps); doubts != "" && !plan.Recorded {

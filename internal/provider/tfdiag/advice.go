@@ -15,11 +15,19 @@ var inTerraform = map[fleet.Next]struct{ alone, after string }{
 		alone: "Run terraform plan again, with a refresh, and check what it would do to the VM.",
 		after: "Then run terraform plan again, with a refresh, and check what it would do to the VM.",
 	},
+	fleet.EndMaintenance: {
+		alone: endMaintenance,
+		after: endMaintenance,
+	},
 	fleet.DeleteFirst: {
 		alone: "If the new one is to replace it, leave create_before_destroy out of its lifecycle.",
 		after: "If the new one is to replace it, leave create_before_destroy out of its lifecycle.",
 	},
 }
+
+// endMaintenance is what to do about a maintenance of which Terraform may not know.
+const endMaintenance = "If no state has the virtfleet_host_maintenance, because the run that began it was killed, " +
+	"declare it and import it before: terraform import <address> <host>"
 
 // advice returns what to do about an error of the packages below, which know nothing of Terraform: the import of what
 // exists already, the remedy, and what to do after that.

@@ -96,9 +96,10 @@ var remedies = []kindRemedy{
 	{context.Canceled, "Apply again to continue: finished work is recognized."},
 }
 
-// planWithout says how to continue while a host is unreachable.
-const planWithout = "To plan without the host meanwhile, set on_unreachable = \"keep\" in the provider block: what " +
-	"is on the host keeps its last known state."
+// planWithout says how to continue while a host is unreachable. The error doesn't know whether "keep" is set, so this
+// has to be true in both cases.
+const planWithout = "With on_unreachable = \"keep\" in the provider block, a plan keeps the last known state of what " +
+	"is on the host, and fails only if something in it needs the host: leave that out meanwhile, or use -target."
 
 // remedyFor returns what to do about an error, and "" if only the error's text says it.
 func remedyFor(err error, own string) string {

@@ -115,7 +115,7 @@ func TestFailure_remedyOfEachKind(t *testing.T) {
 func TestNext(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
-	for next := fleet.Retry; next <= fleet.DeleteFirst; next++ {
+	for next := fleet.Retry; next <= fleet.EndMaintenance; next++ {
 		for _, e := range []fleet.Problem{
 			{Next: next},
 			{Next: next, Remedy: "bring the host back"},

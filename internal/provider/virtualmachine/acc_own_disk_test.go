@@ -73,6 +73,7 @@ func unnoticed(l *lab.Lab, s *terraform.State) error {
 }
 
 // TestAccVirtualMachine_ownDisks: disks are made with the VM, grow and change under it while it runs, and go with it.
+// The VM boots from the first one that has an image, not from an empty one whose name comes before.
 func TestAccVirtualMachine_ownDisks(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -182,7 +183,7 @@ resource "virtfleet_image" "base" {
 			know("disks.logs.on_destroy", exactly("keep")), know("disks.whole.format", exactly("raw")),
 		},
 		Check: resource.ComposeTestCheckFunc(has("base", disk("logs"), disk("root"), disk("whole")), copied,
-			capacity("vdb", 48), capacity("vda", 16), look(t, l, "kvm1", name, "ua-disk-root"), func(*terraform.State) error {
+			capacity("vda", 48), capacity("vdc", 16), look(t, l, "kvm1", name, "ua-disk-root"), func(*terraform.State) error {
 				// Only what runs names what its disks are based on.
 				return contains(l.Virsh(t, "kvm1", "dumpxml", name), "/var/lib/libvirt/"+name+"/base-")
 			}, func(s *terraform.State) error { return unnoticed(l, s) }),
@@ -196,14 +197,14 @@ resource "virtfleet_image" "base" {
 		ExpectError: regexp.MustCompile(`created\s+again`),
 	}, resource.TestStep{
 		// What a user has grown doesn't shrink either.
-		PreConfig: func() { l.Virsh(t, "kvm1", "blockresize", name, "vdb", "56M") },
+		PreConfig: func() { l.Virsh(t, "kvm1", "blockresize", name, "vda", "56M") },
 		Config:    config(root("52Mi"), logs), PlanOnly: true,
 		ExpectError: regexp.MustCompile(`(?s)Disks never shrink.*has\s+56Mi.*size\s+is\s+52Mi`),
 	}, resource.TestStep{
 		// Grown, added and removed under the running guest; what is to be kept is.
 		Config:           config(root("64Mi"), extra),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		Check: resource.ComposeTestCheckFunc(has("base", disk("extra"), disk("logs"), disk("root")), capacity("vdb", 64),
+		Check: resource.ComposeTestCheckFunc(has("base", disk("extra"), disk("logs"), disk("root")), capacity("vda", 64),
 			look(t, l, "kvm1", name, "ua-disk-extra"), thick("kvm1")),
 	}, resource.TestStep{
 		Config:      config(root("64Mi"), strings.Replace(extra, "full", "off", 1)),

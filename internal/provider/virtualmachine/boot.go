@@ -11,28 +11,44 @@ import (
 )
 
 // warnAboutBoot warns if a new VM has several disks and the configuration doesn't choose the boot disk. The VM boots
-// from the first disk by name, which may not be the intended one.
+// from the first disk by name, which may not be the intended one. If a disk has an image, disks that are created empty
+// come after the others.
 func (p planning) warnAboutBoot() diag.Diagnostics {
 	if kernel := open(p.config.Kernel).string("path"); text(kernel) != "" || kernel.IsUnknown() {
 		return nil
 	}
-	var bootable []string
+	var all, bootable, empty []string
+	images := false
 	disks := elements(p.config.Disks)
 	for _, key := range value.Keys(disks) {
 		disk := open(disks[key])
 		if disk == nil || !disk.int("boot_order").IsNull() {
 			return nil
 		}
-		if device := disk.string("device"); device.IsNull() || text(device) == "disk" {
+		if device := disk.string("device"); !device.IsNull() && text(device) != "disk" {
+			continue
+		}
+		all = append(all, key)
+		if images = images || !disk.string("image").IsNull(); disk.string("pool").IsNull() || !disk.string("image").IsNull() {
 			bootable = append(bootable, key)
+		} else {
+			empty = append(empty, key)
 		}
 	}
+	if !images {
+		bootable, empty = all, nil
+	}
 	if len(bootable) < 2 {
-		return nil
+		return nil // There is one disk, or all others are empty.
+	}
+	first := "the first by name"
+	if len(empty) > 0 {
+		first += " of those that aren't created empty"
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Boot disk is not chosen", fmt.Sprintf(
-		"Virtual machine %q has %d disks and none has a boot_order, so it boots from disk %q, the first by name.\n\n"+
-			"Set boot_order = 1 on the disk that it is to boot from.", text(p.config.Name), len(bootable), bootable[0]))}
+		"Virtual machine %q has %d disks and none has a boot_order, so it boots from disk %q, %s.\n\n"+
+			"Set boot_order = 1 on the disk that it is to boot from.", text(p.config.Name), len(all),
+		bootable[0], first))}
 }
 
 // planBootOrders plans no boot order for a device if another device is declared to get the same boot order.
