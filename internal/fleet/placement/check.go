@@ -244,7 +244,7 @@ func (p *Scheduler) CheckUpdate(
 		return nil, err
 	}
 
-	warnings = slices.Concat(warnings, d.warnDroppedDisks(vm), refused)
+	warnings = slices.Concat(warnings, d.warnDroppedDisks(vm), warnGoneMedia(ctx, vm, d), refused)
 
 	a, err := p.hostOfChange(ctx, vm, d)
 	if err != nil {
@@ -307,8 +307,9 @@ func (p *Scheduler) fitsChange(
 		p.fitsChangedUse(ctx, a.Host, vm, d), fitsLiveConnections(ctx, a, vm, d), fitsLimits(ctx, a, vm, d),
 		p.fitsControllers(ctx, a, d, vm), fitsSecrets(ctx, a, d.Changed(vm)), p.fitsStart(a, vm, d))
 	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
+	gone, hidden := p.fitsStartedDisks(ctx, a, vm, d)
 
-	return append(problems, missing...), doubts
+	return slices.Concat(problems, missing, gone), append(doubts, hidden...)
 }
 
 // markAge is how long a VM that runs is taken for what an interrupted Create left. A Create that couldn't remove its
