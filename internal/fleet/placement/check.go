@@ -38,6 +38,10 @@ func (p *Scheduler) CheckCreate(ctx context.Context, d Desired) ([]inventory.Pro
 
 	p.judgeFiles(ctx, candidates, d)
 
+	if unclear := p.copiesDiffer(ctx, candidates, d); unclear != nil {
+		return []inventory.Problem{*unclear}, nil
+	}
+
 	i, err := p.firstThatCan(ctx, d, candidates, document)
 	if err != nil {
 		return nil, err

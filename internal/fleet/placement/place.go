@@ -112,6 +112,10 @@ func (p *Scheduler) choose(ctx context.Context, d Desired, tried map[string]bool
 		p.judgeFiles(ctx, candidates, d)
 	}
 
+	if unclear := p.copiesDiffer(ctx, candidates, d); unclear != nil {
+		return nil, unclear.Failed(d.Spec.Name, "", ErrNoHost)
+	}
+
 	document, _ := d.definable(nil) // If it is impossible, the create says why.
 
 	for {
