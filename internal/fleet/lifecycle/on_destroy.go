@@ -194,11 +194,20 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 		}
 	}
 
+	now := spec.AppliedSources()
+
 	for _, key := range slices.Sorted(maps.Keys(spec.Disks)) {
 		source := spec.Disks[key].Source.String()
-		if _, own := vm.Metadata.OwnDisks[key]; !own && source != "" {
-			r.Untouched = append(r.Untouched, "disks."+key+": "+source)
+		if _, own := vm.Metadata.OwnDisks[key]; own || source == "" {
+			continue
 		}
+
+		// A new VM with the same declaration begins without what is in an overlay.
+		if was := vm.Metadata.Applied[key]; was != "" && now[key] != was {
+			source += fmt.Sprintf(", which has what the guest wrote last. It was declared as %s, which lacks that", was)
+		}
+
+		r.Untouched = append(r.Untouched, "disks."+key+": "+source)
 	}
 
 	r.Unclear = m.unclearUsers(ctx, vm, removed)

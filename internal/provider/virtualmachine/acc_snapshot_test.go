@@ -56,6 +56,9 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 		}
 	}
 
+	expect(t, tf.Run(t, "plan", "-destroy", "-refresh=false"), "Not deleted with the VM", "- disks.root: "+overlay+
+		", which has what the guest wrote last. It was declared as "+base)
+
 	// What the error says helps: the overlay is declared, or merged back.
 	declare(overlay, nil)
 	noChanges(t, tf)
