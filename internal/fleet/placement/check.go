@@ -38,7 +38,8 @@ func (p *Scheduler) CheckCreate(ctx context.Context, d Desired) ([]inventory.Pro
 
 	p.judgeFiles(ctx, candidates, d)
 
-	if unclear := p.copiesDiffer(ctx, candidates, d); unclear != nil {
+	unclear := p.copiesDiffer(ctx, candidates, d)
+	if unclear != nil && !unclear.Warning {
 		return []inventory.Problem{*unclear}, nil
 	}
 
@@ -58,6 +59,9 @@ func (p *Scheduler) CheckCreate(ctx context.Context, d Desired) ([]inventory.Pro
 		}
 
 		warnings, err := p.unchecked(ctx, d.Spec.Name)
+		if unclear != nil {
+			warnings = append(warnings, *unclear)
+		}
 
 		return slices.Concat(warnings, candidates[i].doubts, p.planCreate(ctx, d, own, candidates)), err
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// A disk's file may be on several hosts: somebody moved its VM by hand, and the file that the VM has left is still
+// A disk's file may be on several hosts: a user moved its VM by hand, and the file that the VM has left is still
 // there, older. A new VM without a host could start from either. Which of them has the data is for its owner to say, so
-// no host is chosen then. Files of one size that were last written at the same time are copies, and don't count. Nor
-// does a file that the hosts share.
+// no host is chosen then. If the configuration names the host, it has said so, perhaps long ago: that is a warning.
+// Files of one size that were last written at the same time are copies, and don't count. Nor does a file that the hosts
+// share.
 
-// copiesDiffer returns the problem that the hosts have different files of one of the VM's disks; nil if they don't, or
-// if the configuration says on which host the VM is to be. A host counts even if it can't take the VM: it may have the
-// data all the same. A host whose file can't be seen doesn't.
+// copiesDiffer returns the problem that the hosts have different files of one of the VM's disks; nil if they don't. A
+// host counts even if it can't take the VM: it may have the data all the same. A host whose file can't be seen doesn't.
 func (p *Scheduler) copiesDiffer(ctx context.Context, all []candidate, d Desired) *inventory.Problem {
 	disks := d.writtenFiles()
-	if d.Metadata.Host != "" || d.Completes || len(disks) == 0 {
+	if d.Completes || len(disks) == 0 {
 		return nil
 	}
 
@@ -60,8 +60,11 @@ func (p *Scheduler) copiesDiffer(ctx context.Context, all []candidate, d Desired
 			}
 		}
 
-		if p.differ(ctx, file, having) {
-			return unclearCopy(d.Spec.Name, attribute, file, having)
+		pinned := d.Metadata.Host
+		known := pinned == "" || slices.ContainsFunc(having, func(c fileCopy) bool { return c.on.Name == pinned })
+
+		if known && p.differ(ctx, file, having) {
+			return unclearCopy(d.Spec.Name, pinned, attribute, file, having)
 		}
 	}
 
@@ -122,14 +125,24 @@ func sharePool(ctx context.Context, file string, a, b *inventory.Host) bool {
 	return err == nil && here.PoolType == there.PoolType && storage.SameFiles(here.PoolType)
 }
 
-// unclearCopy returns the problem that a disk's file differs between hosts.
-func unclearCopy(vm, attribute, file string, having []fileCopy) *inventory.Problem {
+// unclearCopy returns the problem that a disk's file differs between hosts, a warning if the VM is pinned to a host.
+func unclearCopy(vm, pinned, attribute, file string, having []fileCopy) *inventory.Problem {
 	var lines strings.Builder
 	for _, c := range having {
 		fmt.Fprintf(&lines, "\n  - host %q: %s", c.on.Name, c.mark)
 	}
 
 	disk := strings.Split(attribute, ".")[1]
+
+	if pinned != "" {
+		return &inventory.Problem{
+			Attribute: attribute, Warning: true, Summary: "Disks are used again: " + vm,
+			Detail: fmt.Sprintf("VM %q is created on host %q, as host says, and its disk %q begins with what that host has in "+
+				"%s. These hosts have different files there, and another than that may have what a guest wrote last, as after a "+
+				"move by hand:%s", vm, pinned, disk, file, lines.String()),
+			Remedy: "Find out which file has the data, and set host to its host.",
+		}
+	}
 
 	return &inventory.Problem{
 		Attribute: attribute, Summary: "No host can take the VM",

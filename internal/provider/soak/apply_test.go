@@ -238,6 +238,9 @@ func (w *world) permit(state int, changes map[string]acctest.Change, text string
 		if !planned || v.state != state && v.state >= 0 {
 			continue
 		}
+		if strings.Contains(c.Actions, "create") {
+			v.warned = strings.Contains(text, "Disks are used again: "+v.name)
+		}
 		if strings.Contains(c.Actions, "delete") {
 			v.may.vanish, v.may.undefine, v.may.stop, v.may.restart = true, true, true, true
 			if v.aside = w.written(v); v.aside != "" && !strings.Contains(text, v.aside) {
@@ -305,8 +308,8 @@ func (w *world) written(v *vm) string {
 	return ""
 }
 
-// chosen looks on which host a VM was created, if its disk is a file that several hosts may have. Without a declared
-// host it has the newest, unless a host didn't answer, which may have that one.
+// chosen looks on which host a VM was created, if its disk is a file that several hosts may have. It begins with an
+// older one only if the host was declared and the plan has warned, or if a host didn't answer.
 func (w *world) chosen(v *vm) {
 	if v.local == "" || v.newest == "" {
 		return
@@ -315,7 +318,7 @@ func (w *world) chosen(v *vm) {
 	if s == nil || s.active() == v.newest || slices.Contains(s.definedOn(), v.newest) {
 		return
 	}
-	if v.attributes["host"] != "" || w.fault {
+	if v.attributes["host"] != "" && v.warned || w.fault {
 		w.say("  # %s begins with an older file", v.name)
 		v.number = 0
 	}

@@ -31,6 +31,8 @@ type vm struct {
 	export, local string
 	// aside is the file that has what the guest wrote last in place of the declared one, of a VM that a plan destroys.
 	aside string
+	// warned says that the plan which creates it again says that hosts have different files of its disk.
+	warned bool
 	// newest is the host that had the disk with all that the guest wrote, when the VM went with its definition.
 	newest      string
 	attributes  map[string]string

@@ -11,7 +11,7 @@ import (
 )
 
 // TestAccVirtualMachine_goneDisk: the file of a disk that was deleted by hand while its VM was off is missed by the
-// plan of a start, whatever the disk is declared as, and no disk is made anew by itself. A VM that stays off isn't
+// plan of a start, whatever the disk is declared as, and no disk is created again by itself. A VM that stays off isn't
 // looked at. What the error says gives the VM a new disk. A VM that holds a deleted file open isn't restarted.
 func TestAccVirtualMachine_goneDisk(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestAccVirtualMachine_goneDisk(t *testing.T) {
 		t.Errorf("the VM is %s", state)
 	}
 	if got := volumes(t, l, "kvm1", name); slices.Contains(got, name+"-own") {
-		t.Errorf("the disk was made anew: %q", got)
+		t.Errorf("the disk was created again: %q", got)
 	}
 
 	// Two of them are put back, the third is given up.

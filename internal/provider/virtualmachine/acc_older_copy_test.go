@@ -12,7 +12,8 @@ import (
 
 // TestAccVirtualMachine_olderCopy: a new VM whose disk is a file that several hosts have, and that differs, as after a
 // move by hand, is placed on none of them until its configuration names the host: an older file never becomes its disk
-// by chance. A host that no VM may be placed on has a say, too. What is the same on all hosts refuses nothing.
+// by chance. A host that no VM may be placed on has a say, too. If the host is named, the plan warns. What is the same
+// on all hosts refuses nothing.
 func TestAccVirtualMachine_olderCopy(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -70,17 +71,17 @@ func TestAccVirtualMachine_olderCopy(t *testing.T) {
 	none()
 
 	// Where the configuration says enough, it may be either.
-	for _, enough := range []struct {
-		disk string
-		more hcl
-	}{
-		{plain, hcl{"host": quote("kvm1")}},
-		{plain, hcl{"host": quote("kvm2")}},
-		{plain + ", read_only = true", nil},
-		{plain + ", shared = true", nil},
-	} {
-		declare("", enough.disk, enough.more)
-		tf.Run(t, "plan")
+	warning := "Warning: Disks are used again: " + name
+	for _, host := range []string{"kvm1", "kvm2"} {
+		declare("", plain, hcl{"host": quote(host)})
+		expect(t, tf.Run(t, "plan"), warning, `is created on host "`+host+`"`, refused[2], refused[3], refused[4], refused[5],
+			"set host to its host")
+	}
+	for _, other := range []string{", read_only = true", ", shared = true"} {
+		declare("", plain+other, nil)
+		if out := tf.Run(t, "plan"); strings.Contains(out, warning) {
+			t.Errorf("%s: %s", other, out)
+		}
 	}
 
 	// So does a copy that keeps the time, down to the second.
