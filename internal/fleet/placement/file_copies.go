@@ -78,13 +78,14 @@ type fileCopy struct {
 }
 
 // writtenFiles returns the files of disks that the VM writes to, by attribute. Those that are declared as shared are
-// one file on all hosts.
+// one file on all hosts, and those of transient disks stay as they are.
 func (d Desired) writtenFiles() map[string]string {
 	files := map[string]string{}
 
 	for key, disk := range d.Spec.Disks {
 		if disk.Device == "cdrom" || disk.Device == "floppy" || disk.ReadOnly != nil && *disk.ReadOnly ||
-			disk.Values["shareable"] == "yes" || slices.Contains(d.Metadata.SharedDisks, key) {
+			disk.Values["shareable"] == "yes" || disk.Values["transient"] == "yes" ||
+			slices.Contains(d.Metadata.SharedDisks, key) {
 			continue
 		}
 

@@ -77,7 +77,7 @@ func TestAccVirtualMachine_olderCopy(t *testing.T) {
 		expect(t, tf.Run(t, "plan"), warning, `is created on host "`+host+`"`, refused[2], refused[3], refused[4], refused[5],
 			"set host to its host")
 	}
-	for _, other := range []string{", read_only = true", ", shared = true"} {
+	for _, other := range []string{", read_only = true", ", shared = true", ", transient = true"} {
 		declare("", plain+other, nil)
 		if out := tf.Run(t, "plan"); strings.Contains(out, warning) {
 			t.Errorf("%s: %s", other, out)
