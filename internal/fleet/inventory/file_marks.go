@@ -93,21 +93,10 @@ func (m FileMark) String() string {
 // FileMarks returns the marks of files of the host. A file that isn't there, or that neither the user who logs in nor a
 // storage pool shows, isn't in the result.
 func (inv *Inventory) FileMarks(ctx context.Context, h *Host, paths []string) map[string]FileMark {
+	marks := inv.seenMarks(ctx, h, paths)
+
 	ctx, cancel := context.WithTimeout(ctx, filesTimeout)
 	defer cancel()
-
-	marks := map[string]FileMark{}
-
-	if h.Config.FileMarks != nil && !h.files.pausing() {
-		seen, err := h.Config.FileMarks(ctx, paths...)
-		if err != nil {
-			inv.log.DebugContext(ctx, "files can't be compared", "host", h.Name, "error", err)
-		}
-
-		for p, m := range seen {
-			marks[p] = m
-		}
-	}
 
 	for _, p := range paths {
 		if _, seen := marks[p]; seen {
@@ -120,6 +109,40 @@ func (inv *Inventory) FileMarks(ctx context.Context, h *Host, paths []string) ma
 	}
 
 	return marks
+}
+
+// seenMarks returns the marks that the user who logs in sees.
+func (inv *Inventory) seenMarks(ctx context.Context, h *Host, paths []string) map[string]FileMark {
+	if h.Config.FileMarks == nil {
+		return map[string]FileMark{}
+	}
+
+	// An SSH server limits how many programs run over one connection at a time.
+	unlock, err := inv.reading.Lock(ctx, h.Name)
+	if err != nil {
+		return map[string]FileMark{}
+	}
+	defer unlock()
+
+	if h.files.pausing() {
+		return map[string]FileMark{}
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, filesTimeout)
+	defer cancel()
+
+	marks, err := h.Config.FileMarks(ctx, paths...)
+	if err == nil {
+		return marks
+	}
+
+	inv.log.DebugContext(ctx, "files can't be compared", "host", h.Name, "error", err)
+
+	if ctx.Err() != nil {
+		h.files.pause()
+	}
+
+	return map[string]FileMark{}
 }
 
 func markOf(v *libvirt.Volume) FileMark {

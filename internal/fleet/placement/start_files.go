@@ -51,6 +51,11 @@ func (p *Scheduler) fitsStartedDisks(
 
 		switch hidden := ""; found[file] {
 		case inventory.FileAbsent:
+			// The user who logs in may see other directories than libvirt.
+			if _, err := a.Host.Conn.VolumeByPath(ctx, file); err == nil {
+				continue
+			}
+
 			if hidden = p.mayAppear(ctx, a.Host, file); hidden == "" {
 				problems = append(problems, inventory.Problem{
 					Attribute: attribute, Remedy: remedy,
@@ -123,6 +128,11 @@ const remedyOfGone = "Put the file back under its path, from a backup for exampl
 func (p *Scheduler) mayAppear(ctx context.Context, h *inventory.Host, file string) string {
 	if err := storage.CheckMountedAt(ctx, h.Files(), path.Dir(file)); err != nil {
 		return err.Error()
+	}
+
+	// libvirt may run in a container, which has other directories.
+	if dir := path.Dir(file); !p.hosts.FilesOn(ctx, h, []string{dir})[dir] {
+		return "the user who logs in doesn't see its directory either"
 	}
 
 	v, err := p.hosts.ViewOf(ctx, h)
