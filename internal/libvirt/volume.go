@@ -28,6 +28,8 @@ type Volume struct {
 	// Changed is the time of the last change of the file or its metadata (ctime), as libvirt writes it: with nanoseconds.
 	// No program can set it. It is "" if the host doesn't report it.
 	Changed string
+	// Modified is the time of the last change of the content (mtime), like Changed. Programs that copy a file may set it.
+	Modified string
 	// Mode is octal ("0600"), Owner and Group are ids of the host; "" if libvirt doesn't report them.
 	Mode, Owner, Group string
 }
@@ -120,6 +122,7 @@ func parseVolume(document string) (*Volume, error) {
 				Group string `xml:"group"`
 			} `xml:"permissions"`
 			Changed    string `xml:"timestamps>ctime"`
+			Modified   string `xml:"timestamps>mtime"`
 			Encryption *struct {
 				Secret struct {
 					UUID string `xml:"uuid,attr"`
@@ -143,6 +146,7 @@ func parseVolume(document string) (*Volume, error) {
 		Path: volume.Target.Path, Name: volume.Name, Type: volume.Type, Format: format,
 		CapacityBytes: volume.Capacity, AllocationBytes: volume.Allocation, PhysicalBytes: volume.Physical,
 		Backing: volume.Backing, Encrypted: volume.Target.Encryption != nil, Secret: secret, Changed: volume.Target.Changed,
-		Mode: volume.Target.Permissions.Mode, Owner: volume.Target.Permissions.Owner, Group: volume.Target.Permissions.Group,
+		Modified: volume.Target.Modified, Mode: volume.Target.Permissions.Mode,
+		Owner: volume.Target.Permissions.Owner, Group: volume.Target.Permissions.Group,
 	}, nil
 }

@@ -144,6 +144,17 @@ func (m *model) overSSH(
 	}
 	cfg.Exist, cfg.SameFile, cfg.SHA256 = client.Exist, fileComparer(client.SameFile), client.SHA256
 	cfg.FileID = client.FileID
+	cfg.FileMarks = func(ctx context.Context, paths ...string) (map[string]fleet.FileMark, error) {
+		seen, err := client.FileMarks(ctx, paths...)
+		marks := make(map[string]fleet.FileMark, len(seen))
+		for path, m := range seen {
+			marks[path] = fleet.FileMark{
+				Bytes: m.Bytes, Allocated: m.Allocated, Inode: m.Inode, Modified: m.Modified, Changed: m.Changed,
+				Filesystem: m.Filesystem,
+			}
+		}
+		return marks, err
+	}
 	cfg.Tunnel = tunnels(settings)
 	return diags
 }

@@ -177,6 +177,85 @@ func (c *Client) FileID(ctx context.Context, path string) (string, error) {
 	})
 }
 
+// FileMark is what tells whether two hosts have the same content at one path, as far as a file tells that without being
+// read.
+type FileMark struct {
+	Bytes, Allocated, Inode uint64
+	// Modified is the time of the last change of the content, Changed that of the content or of what the file is; both in
+	// seconds with nanoseconds: "1700000000.123456789".
+	Modified, Changed string
+	// Filesystem is the number of the kind of filesystem, in hexadecimal: "6969" is NFS.
+	Filesystem string
+}
+
+// The script prints a line with the mark of each of its arguments, or without one if that isn't a file that can be
+// seen.
+const (
+	markMark   = "virtfleet-file-mark:"
+	markScript = `for p; do m=; test -f "$p" && m=$(LC_ALL=C stat -L -c %s:%b:%B:%i:%.9Y:%.9Z -- "$p") && ` +
+		`m=$m:$(LC_ALL=C stat -L -f -c %t -- "$p") || m=; echo; echo ` + markMark + `"$m"; done`
+	markLength = 200
+)
+
+// FileMarks returns the marks of the files at absolute paths on the host, as the user who logs in sees them. What isn't
+// a file, or can't be seen, isn't in the result. It follows symbolic links. A program on the host (stat) looks.
+//
+// Errors are those of [Client.Exist].
+func (c *Client) FileMarks(ctx context.Context, paths ...string) (map[string]FileMark, error) {
+	const op = "comparing files"
+	for _, path := range paths {
+		if err := checkFilePath(path); err != nil {
+			return nil, &Error{Host: c.cfg.Host, Op: op, Kind: ErrConfig, Err: err}
+		}
+	}
+	marks := make(map[string]FileMark, len(paths))
+	err := inCommands(paths, func(some []string) error {
+		line := boundedScript(markScript, commandLimit, some...)
+		text, err := throughLink(ctx, c, op, commandLimit, func(ctx context.Context, l *link) ([]byte, error) {
+			return l.commandOutput(ctx, line, len(some)*markLength)
+		})
+		if err != nil {
+			return err
+		}
+		n := 0
+		for word := range strings.FieldsSeq(string(text)) { // The output of a login shell comes before.
+			if said, marked := strings.CutPrefix(word, markMark); marked && n < len(some) {
+				if mark, ok := parseFileMark(said); ok {
+					marks[some[n]] = mark
+				}
+				n++
+			}
+		}
+		if n != len(some) {
+			return &Error{Host: c.cfg.Host, Op: op, Kind: ErrProgram, Err: errNoAnswer}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return marks, nil
+}
+
+// parseFileMark reads what the script prints of a file.
+func parseFileMark(said string) (m FileMark, ok bool) {
+	parts := strings.Split(said, ":")
+	if len(parts) != 7 {
+		return m, false
+	}
+	var numbers [4]uint64
+	for i := range numbers {
+		var err error
+		if numbers[i], err = strconv.ParseUint(parts[i], 10, 64); err != nil {
+			return m, false
+		}
+	}
+	return FileMark{
+		Bytes: numbers[0], Allocated: numbers[1] * numbers[2], Inode: numbers[3], Modified: parts[4], Changed: parts[5],
+		Filesystem: parts[6],
+	}, true
+}
+
 // wordAbout runs a script about the file at an absolute path, and returns the word after the mark.
 func (c *Client) wordAbout(
 	ctx context.Context, path, op, script string, limit time.Duration, mark string, valid func(word string) bool,

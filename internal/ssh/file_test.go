@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestReadEnd(t *testing.T) {
@@ -135,6 +136,43 @@ func TestFileID(t *testing.T) {
 	refuses := newClient(t, startSSHD(t, key.authorized(), "ForceCommand echo virtfleet-file-id:1:2:x").config(t, key))
 	if got, err := refuses.FileID(t.Context(), dir); !errors.Is(err, ErrProgram) {
 		t.Errorf("a host that doesn't run the program: got %q, %v", got, err)
+	}
+}
+
+// TestFileMarks: what a file is like is read through a symbolic link, and what isn't a file has no mark.
+func TestFileMarks(t *testing.T) {
+	t.Parallel()
+	key := newKey(t, "ed25519")
+	client := newClient(t, startSSHD(t, key.authorized()).config(t, key))
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, `it's $(a) "file"`), filepath.Join(dir, "link")
+	noError(t, os.WriteFile(file, []byte("content"), 0o600))
+	noError(t, os.Truncate(file, 1<<20))
+	at := time.Unix(1700000000, 123456789)
+	noError(t, os.Chtimes(file, at, at))
+	noError(t, os.Symlink(file, link))
+	marks, err := client.FileMarks(t.Context(), file, dir, "/none", link, "/dev/null")
+	noError(t, err)
+	m := marks[file]
+	if len(marks) != 2 || marks[link] != m {
+		t.Errorf("got %+v", marks)
+	}
+	info, err := os.Stat(file)
+	noError(t, err)
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		t.Fatal("this computer has no inodes")
+	}
+	if m.Bytes != 1<<20 || m.Allocated != uint64(stat.Blocks)*512 || m.Inode != stat.Ino || m.Filesystem == "" ||
+		m.Modified != "1700000000.123456789" || m.Changed != fmt.Sprintf("%d.%09d", stat.Ctim.Sec, stat.Ctim.Nsec) {
+		t.Errorf("got %+v, the file is %+v", m, stat)
+	}
+	if _, err := client.FileMarks(t.Context(), "relative"); !errors.Is(err, ErrConfig) {
+		t.Errorf("a relative path: got %v", err)
+	}
+	refuses := newClient(t, startSSHD(t, key.authorized(), "ForceCommand echo virtfleet-file-mark:1:2").config(t, key))
+	if got, err := refuses.FileMarks(t.Context(), file, link); !errors.Is(err, ErrProgram) {
+		t.Errorf("a host that doesn't run the program: got %+v, %v", got, err)
 	}
 }
 

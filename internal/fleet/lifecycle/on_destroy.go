@@ -145,6 +145,9 @@ type Removal struct {
 	Deleted, Kept []string
 	// Untouched are the disks that weren't created with the VM.
 	Untouched []string
+	// Aside are those of them that the VM has in place of the declared ones, as after a snapshot. A new VM with the same
+	// declaration begins without what its guest wrote last.
+	Aside []string
 	// Shared stays because another VM has it, too.
 	Shared []string
 	// Unclear says why Delete is expected to fail: it is unknown whether disks of other VMs are based on what is deleted.
@@ -194,11 +197,21 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 		}
 	}
 
+	now := spec.AppliedSources()
+
 	for _, key := range slices.Sorted(maps.Keys(spec.Disks)) {
 		source := spec.Disks[key].Source.String()
-		if _, own := vm.Metadata.OwnDisks[key]; !own && source != "" {
-			r.Untouched = append(r.Untouched, "disks."+key+": "+source)
+		if _, own := vm.Metadata.OwnDisks[key]; own || source == "" {
+			continue
 		}
+
+		if was := vm.Metadata.Applied[key]; was != "" && now[key] != was {
+			r.Aside = append(r.Aside, fmt.Sprintf("disks.%s: %s, and %s, as it was declared, lacks that", key, source, was))
+
+			continue
+		}
+
+		r.Untouched = append(r.Untouched, "disks."+key+": "+source)
 	}
 
 	r.Unclear = m.unclearUsers(ctx, vm, removed)

@@ -38,6 +38,11 @@ func (p *Scheduler) CheckCreate(ctx context.Context, d Desired) ([]inventory.Pro
 
 	p.judgeFiles(ctx, candidates, d)
 
+	unclear := p.copiesDiffer(ctx, candidates, d)
+	if unclear != nil && !unclear.Warning {
+		return []inventory.Problem{*unclear}, nil
+	}
+
 	i, err := p.firstThatCan(ctx, d, candidates, document)
 	if err != nil {
 		return nil, err
@@ -54,6 +59,9 @@ func (p *Scheduler) CheckCreate(ctx context.Context, d Desired) ([]inventory.Pro
 		}
 
 		warnings, err := p.unchecked(ctx, d.Spec.Name)
+		if unclear != nil {
+			warnings = append(warnings, *unclear)
+		}
 
 		return slices.Concat(warnings, candidates[i].doubts, p.planCreate(ctx, d, own, candidates)), err
 	}
@@ -243,7 +251,7 @@ func (p *Scheduler) CheckUpdate(
 		return nil, err
 	}
 
-	warnings = slices.Concat(warnings, d.warnDroppedDisks(vm), refused)
+	warnings = slices.Concat(warnings, d.warnDroppedDisks(vm), warnGoneMedia(ctx, vm, d), refused)
 
 	a, err := p.hostOfChange(ctx, vm, d)
 	if err != nil {
@@ -306,8 +314,9 @@ func (p *Scheduler) fitsChange(
 		p.fitsChangedUse(ctx, a.Host, vm, d), fitsLiveConnections(ctx, a, vm, d), fitsLimits(ctx, a, vm, d),
 		p.fitsControllers(ctx, a, d, vm), fitsSecrets(ctx, a, d.Changed(vm)), p.fitsStart(a, vm, d))
 	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
+	gone, hidden := p.fitsStartedDisks(ctx, a, vm, d)
 
-	return append(problems, missing...), doubts
+	return slices.Concat(problems, missing, gone), append(doubts, hidden...)
 }
 
 // markAge is how long a VM that runs is taken for what an interrupted Create left. A Create that couldn't remove its

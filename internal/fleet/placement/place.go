@@ -110,6 +110,10 @@ func (p *Scheduler) choose(ctx context.Context, d Desired, tried map[string]bool
 
 	if d.Metadata.Host == "" { // if the host is given, the start of the VM reports missing files
 		p.judgeFiles(ctx, candidates, d)
+
+		if unclear := p.copiesDiffer(ctx, candidates, d); unclear != nil {
+			return nil, unclear.Failed(d.Spec.Name, "", ErrNoHost)
+		}
 	}
 
 	document, _ := d.definable(nil) // If it is impossible, the create says why.

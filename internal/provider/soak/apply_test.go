@@ -48,8 +48,8 @@ func (w *world) apply(state int, args ...string) bool {
 	w.permit(state, changes, text)
 	w.tally.applies++
 	w.say("terraform apply # state %d: %s", state, summary(changes))
-	if text, err := w.run(state, "apply", "planned"); err != nil {
-		if goesDown.MatchString(text) {
+	if said, err := w.run(state, "apply", "planned"); err != nil {
+		if goesDown.MatchString(said) {
 			w.cutShort()
 		}
 		w.adopt(state)
@@ -238,8 +238,14 @@ func (w *world) permit(state int, changes map[string]acctest.Change, text string
 		if !planned || v.state != state && v.state >= 0 {
 			continue
 		}
+		if strings.Contains(c.Actions, "create") {
+			v.warned = strings.Contains(text, "Disks are used again: "+v.name)
+		}
 		if strings.Contains(c.Actions, "delete") {
 			v.may.vanish, v.may.undefine, v.may.stop, v.may.restart = true, true, true, true
+			if v.aside = w.written(v); v.aside != "" && !strings.Contains(text, v.aside) {
+				w.fail("the plan of a destroy doesn't say that what %s wrote last is in %s:\n%s", v.name, v.aside, text)
+			}
 		}
 		if c.Actions != "update" {
 			continue
@@ -263,17 +269,59 @@ func (w *world) adopt(state int) {
 				w.renewed(v)
 			}
 			v.uuid = id
+			w.chosen(v)
 		}
 	}
 }
 
-// renewed forgets what was seen of a VM that was destroyed, and created again. What its disk has stays if that does.
+// renewed forgets what was seen of a VM that was destroyed, and created again. What its disk has stays if that does. If
+// its guest wrote to another file than the declared one, that file stays instead.
 func (w *world) renewed(v *vm) {
 	number := v.number
-	if v.export == "" && v.local == "" {
+	if v.export == "" && v.local == "" || v.aside != "" {
 		number = 0
 	}
+	v.aside = ""
+	if v.home != "" {
+		v.newest = v.home
+	}
 	v.seen = seen{number: number, may: v.may}
+}
+
+// written is the file that a guest writes to in place of the declared one, "" for none.
+func (w *world) written(v *vm) string {
+	s := w.sights[v.uuid]
+	if s == nil || v.local == "" || v.number == 0 {
+		return ""
+	}
+	at := w.at(v)
+	domain := s.live[at]
+	if domain == nil {
+		domain = s.defined[at]
+	}
+	if domain == nil {
+		return ""
+	}
+	if is, ok := root(v, domain); ok && is.file != v.local {
+		return is.file
+	}
+	return ""
+}
+
+// chosen looks on which host a VM was created, if its disk is a file that several hosts may have. It begins with an
+// older one only if the host was declared and the plan has warned, or if a host didn't answer.
+func (w *world) chosen(v *vm) {
+	if v.local == "" || v.newest == "" {
+		return
+	}
+	s := w.look()[v.uuid]
+	if s == nil || s.active() == v.newest || slices.Contains(s.definedOn(), v.newest) {
+		return
+	}
+	if v.attributes["host"] != "" && v.warned || w.fault {
+		w.say("  # %s begins with an older file", v.name)
+		v.number = 0
+	}
 }
 
 // forgetDestroyed looks that nothing is left of a VM that was destroyed.

@@ -52,7 +52,7 @@ func (w *world) check(after string) {
 	for _, v := range w.vms {
 		v.may = may{}
 		if s := w.sights[v.uuid]; s != nil {
-			v.home = w.at(v)
+			v.home, v.aside = w.at(v), ""
 			v.ran = s.active() != ""
 			v.asked = v.asked && v.ran
 			v.paused = v.ran && s.states[v.home] == "paused"

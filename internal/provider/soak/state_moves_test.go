@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -161,6 +162,10 @@ func heed(w *world) {
 					delete(v.attributes, a)
 				}
 				v.attributes["memory"], v.nics = `{ size = "160Mi" }`, nil
+				// The hosts may have different files of its disk.
+				if at := cmp.Or(v.home, v.newest); v.local != "" && a == "No host can take the VM" && at != "" {
+					v.attributes["host"] = fmt.Sprintf("%q", at)
+				}
 			})
 		}
 	}

@@ -29,8 +29,14 @@ type vm struct {
 	// export is the NBD export of its first disk, "" if it has a file, local its path then. Both are "" for a VM whose
 	// disk is its own.
 	export, local string
-	attributes    map[string]string
-	disks, nics   map[string]string
+	// aside is the file that has what the guest wrote last in place of the declared one, of a VM that a plan destroys.
+	aside string
+	// warned says that the plan which creates it again says that hosts have different files of its disk.
+	warned bool
+	// newest is the host that had the disk with all that the guest wrote, when the VM went with its definition.
+	newest      string
+	attributes  map[string]string
+	disks, nics map[string]string
 
 	seen
 }

@@ -110,3 +110,33 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 		t.Errorf("the definition is left: %s", files)
 	}
 }
+
+// TestAccVirtualMachine_destroyUnderOverlay: the plan that destroys a VM names the overlay which has what its guest
+// wrote last, also if nothing else is deleted or kept. The overlay stays, as its base does.
+func TestAccVirtualMachine_destroyUnderOverlay(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	base := l.Image(t, "kvm1", name+".qcow2", "qcow2", 1<<20)
+	overlay := strings.TrimSuffix(base, ".qcow2") + ".snap1"
+	tf := acctest.NewCLI(t)
+	tf.Config(t, acctest.OneHost(l)+tinyVM(name).with(hcl{
+		"run_strategy": quote("Halted"), "disks": fmt.Sprintf(`{ root = { file = %q } }`, base),
+	}).String())
+	tf.Run(t, "apply")
+	if out := tf.Run(t, "plan", "-destroy"); strings.Contains(out, "Data is") {
+		t.Errorf("its disk is where it is declared: %s", out)
+	}
+	l.Virsh(t, "kvm1", "snapshot-create-as", name, "--disk-only", "--no-metadata", "--diskspec", "vda,file="+overlay)
+	want := []string{
+		"Warning: Data is kept after destroying virtual machine " + name, "what the guest wrote last is in these",
+		"- disks.root: " + overlay + ", and " + base + ", as it was declared, lacks that",
+	}
+	expect(t, tf.Run(t, "plan", "-destroy", "-refresh=false"), want...)
+	tf.Config(t, acctest.OneHost(l))
+	expect(t, tf.Run(t, "plan"), want...)
+	destroyAndCheck(t, l, tf, name)
+	l.Run(t, "kvm1", "qemu-img", "check", "-q", overlay)
+	l.Run(t, "kvm1", "rm", overlay)
+}

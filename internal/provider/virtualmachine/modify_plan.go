@@ -164,7 +164,7 @@ func (r *Resource) checkWithFleet(
 		err      error
 	)
 	desired := p.config.toFleet(p.state)
-	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
+	desired.UpdatePolicy, desired.Incomplete, desired.Power = o.policy, !known, o.power
 	desired.PlannedObjects, desired.Made = r.Data.Planned.All(), r.Data.Volumes.AllMade()
 	desired.UnplannedPools, desired.UnplannedImages = r.unplanned(desired.OwnDisks)
 	if p.config.RunStrategy.IsUnknown() {

@@ -101,7 +101,7 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model) diag.Diagnost
 // warnAboutRemoval returns a warning that lists what is deleted with the VM and what is kept, if there is anything.
 func (r *Resource) warnAboutRemoval(ctx context.Context, vm *fleet.VM) diag.Diagnostics {
 	removal := r.Data.Fleet.Removal(ctx, vm)
-	if len(removal.Deleted)+len(removal.Kept)+len(removal.Shared) == 0 {
+	if len(removal.Deleted)+len(removal.Kept)+len(removal.Shared)+len(removal.Aside) == 0 {
 		return nil
 	}
 	detail := fmt.Sprintf("The apply destroys the VM on host %q.", vm.Host)
@@ -114,6 +114,7 @@ func (r *Resource) warnAboutRemoval(ctx context.Context, vm *fleet.VM) diag.Diag
 		{"Kept on the host, because of another VM", removal.Shared},
 		{"The apply fails while it is unknown whether other disks are based on those that it deletes", removal.Unclear},
 		{"Not deleted with the VM, because they weren't created with it", removal.Untouched},
+		{"Not deleted either, and what the guest wrote last is in these", removal.Aside},
 	} {
 		if len(part.data) > 0 {
 			detail += "\n\n" + part.heading + ":\n  - " + strings.Join(part.data, "\n  - ")
