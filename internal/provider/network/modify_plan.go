@@ -95,6 +95,10 @@ func (r *networkResource) planTargets(
 	if spec, known, _ := plan.spec([]string{"ips"}); known && !onhosts.Undecided(plan.Hosts) {
 		planned.Addresses = spec.Addresses()
 	}
+	planned.Declared, _, _ = config.spec([]string{"ips"})
+	if createsBridge && !onhosts.Undecided(plan.Hosts) {
+		planned.Bridge = config.Bridge.ValueString()
+	}
 	before := value.StringMap(last)
 	planned.HostsChange = onhosts.Undecided(plan.Hosts) || len(onhosts.Leaving(r.Data, last, targets)) > 0 ||
 		slices.ContainsFunc(targets.Names(), func(host string) bool {

@@ -149,7 +149,9 @@ var ipsAttribute = schema.ListNestedAttribute{
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 		"address": requiredString("IPv4 or IPv6 address with its prefix length, such as `192.168.10.1/24`."),
 		"dhcp": schema.SingleNestedAttribute{
-			MarkdownDescription: "DHCP server of the network.", Optional: true,
+			MarkdownDescription: "DHCP server of the network. Default: none, and reservations are removed. With `{}` " +
+				"these stay.",
+			Optional:            true,
 			Attributes: map[string]schema.Attribute{
 				"ranges": objectsAttribute("Ranges of addresses to hand out, both ends included.", map[string]schema.Attribute{
 					"start": requiredString("First address."), "end": requiredString("Last address."),

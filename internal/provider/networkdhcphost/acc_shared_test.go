@@ -104,12 +104,12 @@ func TestAccNetworkDHCPHost_replacedFirst(t *testing.T) {
 resource "virtfleet_network" "this" {
   name   = %q
   bridge = "vf%s"
-  ips    = [{ address = "10.213.19.1/24", dhcp = {} }]
+  ips    = [{ address = "10.213.20.1/24", dhcp = {} }]
 }
 resource "virtfleet_network_dhcp_host" "web" {
   network = virtfleet_network.this.name
   mac     = %q
-  ip      = "10.213.19.50"
+  ip      = "10.213.20.50"
   name    = "web"
   %s
 }
@@ -118,7 +118,7 @@ resource "virtfleet_network_dhcp_host" "web" {
 	has := func(when, mac string) {
 		t.Helper()
 		xml := l.Virsh(t, "kvm1", "net-dumpxml", name)
-		if want := "<host mac='" + mac + "' name='web' ip='10.213.19.50'/>"; strings.Count(xml, "<host mac=") != 1 ||
+		if want := "<host mac='" + mac + "' name='web' ip='10.213.20.50'/>"; strings.Count(xml, "<host mac=") != 1 ||
 			!strings.Contains(xml, want) {
 			t.Errorf("%s: want %s in %s", when, want, xml)
 		}

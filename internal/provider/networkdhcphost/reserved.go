@@ -57,8 +57,8 @@ func (m *model) takenOn(
 
 // replacedFirst says what to do if the other reservation is the one that the resource replaces: a plan isn't told which
 // of the two comes first.
-const replacedFirst = " If it is the one that this apply replaces, remove create_before_destroy from the lifecycle of " +
-	"this resource, and from that of resources which refer to it: a reservation of the same ip or name has to be " +
+const replacedFirst = " If it is the one that this apply replaces, remove create_before_destroy from the lifecycle " +
+	"of this resource, and from that of resources which refer to it: a reservation of the same ip or name has to be " +
 	"destroyed first."
 
 // failures returns errors about hosts. Hosts that have the same other reservation are in one of them. If it is a plan
@@ -153,8 +153,8 @@ func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state 
 	return warnings
 }
 
-// warnOfExisting warns of hosts that have a new reservation as it is wanted. An apply plans again, and doesn't know what
-// it replaces, so that this can't be an error.
+// warnOfExisting warns of hosts that have a new reservation as it is wanted. An apply plans again, and doesn't know
+// what it replaces, so that this can't be an error.
 func (m *model) warnOfExisting(answers []hostset.Answer[network.Reservation]) (diags diag.Diagnostics) {
 	var hosts []string
 	for _, a := range hostset.Found(answers) {
