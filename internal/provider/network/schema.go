@@ -151,7 +151,7 @@ var ipsAttribute = schema.ListNestedAttribute{
 		"dhcp": schema.SingleNestedAttribute{
 			MarkdownDescription: "DHCP server of the network. Default: none, and reservations are removed. With `{}` " +
 				"these stay.",
-			Optional:            true,
+			Optional: true,
 			Attributes: map[string]schema.Attribute{
 				"ranges": objectsAttribute("Ranges of addresses to hand out, both ends included.", map[string]schema.Attribute{
 					"start": requiredString("First address."), "end": requiredString("Last address."),
