@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -67,6 +68,11 @@ func readNAT(e *etree.Element) *NAT {
 	return &nat
 }
 
+// ports returns the first and the last port.
+func (n *NAT) ports() (first, last int) {
+	return cmp.Or(n.PortStart, natPortStart), cmp.Or(n.PortEnd, natPortEnd)
+}
+
 func applyForward(root *etree.Element, want *Forward) {
 	if want.Mode == ModeIsolated {
 		drop(root, "forward")
@@ -95,10 +101,11 @@ func applyForward(root *etree.Element, want *Forward) {
 		set(addresses, "end", want.NAT.End)
 	}
 	drop(nat, "port")
-	if want.NAT.PortStart != 0 {
+	if want.NAT.PortStart+want.NAT.PortEnd != 0 {
 		ports := nat.CreateElement("port")
-		setNumber(ports, "start", want.NAT.PortStart)
-		setNumber(ports, "end", want.NAT.PortEnd)
+		first, last := want.NAT.ports()
+		setNumber(ports, "start", first)
+		setNumber(ports, "end", last)
 	}
 }
 

@@ -73,3 +73,35 @@ func TestAccNetwork_bridgeInUse(t *testing.T) {
 		t.Errorf("left: %s", all)
 	}
 }
+
+// TestAccNetwork_natPorts: of the ports to translate to, the first or the last one is enough.
+func TestAccNetwork_natPorts(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	c := acctest.NewCLI(t)
+	for says, want := range map[string]string{
+		"port_end = 3000": "<port start='1024' end='3000'/>", "port_start = 2000": "<port start='2000' end='65535'/>",
+	} {
+		c.Config(t, acctest.OneHost(l)+fmt.Sprintf(`
+resource "virtfleet_network" "this" {
+  name    = %q
+  forward = { mode = "nat", nat = { %s } }
+  ips     = [{ address = "10.213.24.1/24" }]
+}
+`, name, says))
+		c.Run(t, "apply")
+		for _, flags := range [][]string{nil, {"--inactive"}} {
+			if xml := l.Virsh(t, "kvm1", append([]string{"net-dumpxml", name}, flags...)...); !strings.Contains(xml, want) {
+				t.Errorf("%s: want %s in %s", says, want, xml)
+			}
+		}
+		if out, empty := c.Empty(t); !empty {
+			t.Errorf("%s: %s", says, out)
+		}
+	}
+	c.Run(t, "destroy")
+	if all := l.Virsh(t, "kvm1", "net-list", "--all", "--name"); strings.Contains(all, name) {
+		t.Errorf("left: %s", all)
+	}
+}
