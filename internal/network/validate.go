@@ -177,8 +177,8 @@ func (s Spec) validateNAT() (problems []Problem) {
 	}
 	nat := s.Forward.NAT
 	if (nat.Start == "") != (nat.End == "") {
-		problems = append(problems, problem("forward", "nat needs both start and end, or neither. For one address, set both to "+
-			"it."))
+		problems = append(problems, problem("forward", "nat needs both start and end, or neither. For one address, set both "+
+			"to it."))
 	}
 	start, startErr := netip.ParseAddr(nat.Start)
 	if end, err := netip.ParseAddr(nat.End); err == nil && startErr == nil && end.Less(start) {

@@ -59,7 +59,8 @@ func TestAccNetwork_bridgeInUse(t *testing.T) {
 	// Another configuration's network, whether it is active or not.
 	other := acctest.NewCLI(t)
 	other.Config(t, acctest.OneHost(l)+network("three", own, ""))
-	expect("of another network", other.Fail(t, "apply"), title, "belongs to network "+name+"-one", "Unable to create network")
+	expect("of another network", other.Fail(t, "apply"), title, "belongs to network "+name+"-one",
+		"Unable to create network")
 	l.Virsh(t, "kvm1", "net-destroy", name+"-one")
 	expect("of an inactive network", other.Run(t, "plan"), title, "belongs to network "+name+"-one")
 	expect("stopped by hand", c.Run(t, "apply"))

@@ -30,8 +30,8 @@ func (r *networkResource) checkBridge(
 	if bridge == "" {
 		return nil
 	}
-	remedy := fmt.Sprintf("Set bridge to another name. If %s is a bridge of the host, set forward = { mode = \"bridge\" }.",
-		bridge)
+	remedy := fmt.Sprintf("Set bridge to another name. If %s is a bridge of the host, set forward = { mode = \"bridge\" "+
+		"}.", bridge)
 	has := map[string]string{}
 	ask := func(ctx context.Context, h *libvirt.Host) (*string, error) {
 		whose, err := ownerOfBridge(ctx, h, bridge, name, formerly)

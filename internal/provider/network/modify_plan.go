@@ -81,11 +81,12 @@ func (r *networkResource) ModifyPlan(
 	if plan.Name.Equal(state.Name) {
 		resp.Diagnostics.Append(r.warnOfRestarts(ctx, targets, plan, config.declaredBlocks())...)
 		resp.Diagnostics.Append(warnOfCutOff(ctx, targets, plan)...)
+		resp.Diagnostics.Append(warnOfPortGroups(ctx, targets, plan, state)...)
 	}
 }
 
-// checkAddressed refuses a new network that libvirt refuses without an address. One that exists may have addresses which
-// the configuration doesn't declare.
+// checkAddressed refuses a new network that libvirt refuses without an address. One that exists may have addresses
+// which the configuration doesn't declare.
 func (m *model) checkAddressed() (diags diag.Diagnostics) {
 	spec, known, _ := m.spec([]string{"forward"})
 	if known && m.IPs.IsNull() && spec.Forward != nil &&
