@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/beevik/etree"
@@ -74,6 +75,16 @@ func (n *NAT) ports() (first, last int) {
 }
 
 func applyForward(root *etree.Element, want *Forward) {
+	if !slices.Contains(BridgeModes, want.Mode) {
+		// These are of the bridge that libvirt created. It refuses them for one of the host. A declared mtu is written again.
+		drop(root, "mac")
+		drop(root, "mtu")
+		if bridge := child(root, "bridge"); bridge != nil {
+			for _, key := range []string{"stp", "delay", "zone"} {
+				bridge.RemoveAttr(key)
+			}
+		}
+	}
 	if want.Mode == ModeIsolated {
 		drop(root, "forward")
 		return

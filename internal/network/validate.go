@@ -18,7 +18,7 @@ type Problem struct {
 // Validate returns the errors in a Spec that can be found without a host.
 func (s Spec) Validate() []Problem {
 	return slices.Concat(s.validateForward(), s.validateNAT(), s.validateIPs(), s.validateDHCP(), s.validateRoutes(),
-		s.validateSRV(), s.validateVLANs(), s.validateBandwidth())
+		s.validateDNS(), s.validateVLANs(), s.validateBandwidth())
 }
 
 func problem(block, format string, a ...any) Problem {
@@ -84,8 +84,13 @@ func (s Spec) validateForward() (problems []Problem) {
 
 func (s Spec) validateIPs() (problems []Problem) {
 	add := func(format string, a ...any) { problems = append(problems, problem("ips", format, a...)) }
+	seen := map[netip.Addr]bool{}
 	for _, ip := range s.IPs {
 		prefix, err := netip.ParsePrefix(ip.Address)
+		if seen[prefix.Addr()] && err == nil {
+			add("The address %s has several entries.", prefix.Addr())
+		}
+		seen[prefix.Addr()] = true
 		if err != nil {
 			add("%q isn't an address with its prefix length, such as \"192.168.10.1/24\".", ip.Address)
 			continue
@@ -191,15 +196,37 @@ func (s Spec) validateNAT() (problems []Problem) {
 	return problems
 }
 
-// validateSRV refuses what only a record with a target may have.
-func (s Spec) validateSRV() (problems []Problem) {
+// validateDNS refuses what libvirt would refuse in the apply or in a later change.
+func (s Spec) validateDNS() (problems []Problem) {
 	if s.DNS == nil {
 		return nil
 	}
-	for _, r := range s.DNS.SRV {
+	add := func(format string, a ...any) { problems = append(problems, problem("dns", format, a...)) }
+	d, seen := s.DNS, map[string]bool{}
+	if d.Enabled != nil && !*d.Enabled && len(d.Forwarders)+len(d.Hosts)+len(d.SRV)+len(d.TXT) > 0 {
+		add("With enabled = false, libvirt accepts no forwarders, hosts, srv and txt. Remove them.")
+	}
+	for _, f := range d.Forwarders {
+		if f == (Forwarder{}) {
+			add("A forwarder needs address, domain, or both.")
+		}
+	}
+	for _, h := range d.Hosts {
+		if _, err := netip.ParseAddr(h.IP); err != nil {
+			add("%q isn't an address.", h.IP)
+		}
+		if len(h.Names) == 0 {
+			add("The entry of hosts for %s needs a name in names.", h.IP)
+		}
+		if ip := canonicalIP(h.IP); seen[ip] {
+			add("The address %s has several entries in hosts. Put all its names in one.", h.IP)
+		} else {
+			seen[ip] = true
+		}
+	}
+	for _, r := range d.SRV {
 		if r.Target == "" && (r.Port != 0 || r.Priority != 0 || r.Weight != 0) {
-			problems = append(problems, problem("dns", "The SRV record of %q needs target: port, priority and weight are the "+
-				"target's.", r.Service))
+			add("The SRV record of %q needs target: port, priority and weight are the target's.", r.Service)
 		}
 	}
 	return problems

@@ -131,8 +131,8 @@ func (r *imageResource) checkNew(
 	return diags
 }
 
-// warnOfExisting warns of copies of images with the name of a new one, except those that the state has. Which of them has
-// the same content is known only in the apply.
+// warnOfExisting warns of copies of images with the name of a new one, except those that the state has. Which of them
+// has the same content is known only in the apply.
 func (r *imageResource) warnOfExisting(
 	ctx context.Context, plan tfsdk.Plan, pools map[string]storage.Pool,
 ) (diags diag.Diagnostics) {

@@ -66,6 +66,12 @@ func TestAccNetwork_bridgeInUse(t *testing.T) {
 	expect("stopped by hand", c.Run(t, "apply"))
 	config(network("one", own, "mtu = 1400"), network("two", plain, `forward = { mode = "bridge" }`))
 	expect("changed", c.Run(t, "apply"))
+	// From a bridge that libvirt creates to one of the host.
+	config(network("one", plain, `forward = { mode = "bridge" }`), network("two", plain, `forward = { mode = "bridge" }`))
+	expect("on the host's bridge", c.Run(t, "apply"))
+	if xml := l.Virsh(t, "kvm1", "net-dumpxml", name+"-one"); !strings.Contains(xml, "<bridge name='"+plain+"'/>") {
+		t.Error(xml)
+	}
 	if out, empty := c.Empty(t); !empty {
 		t.Error(out)
 	}

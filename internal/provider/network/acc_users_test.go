@@ -116,24 +116,25 @@ func TestAccNetwork_usersOfPortGroup(t *testing.T) {
 		c.Config(t, acctest.OneHost(l)+fmt.Sprintf(
 			"resource \"virtfleet_network\" \"this\" {\n  name = %q\n  port_groups = { %s }\n}\n", name, groups))
 	}
-	const all = `gold = { bandwidth = { inbound = { average = 1000 } } }, spare = { bandwidth = { inbound = { average = 9 } } }`
-	config(all)
+	const gold = "gold = { bandwidth = { inbound = { average = %d } } }"
+	config(fmt.Sprintf(gold, 1000) + ", spare = { bandwidth = { inbound = { average = 9 } } }")
 	c.Run(t, "apply")
 	l.Define(t, "kvm1", fmt.Sprintf(`<domain type='qemu'><name>%[1]s</name><memory unit='MiB'>16</memory>
 		<os><type>hvm</type></os><devices><interface type='network'><source network='%[1]s' portgroup='gold'/></interface>
 		</devices></domain>`, name))
-	config("gold = { bandwidth = { inbound = { average = 2000 } } }")
+	config(fmt.Sprintf(gold, 2000))
 	if out := c.Run(t, "apply"); strings.Contains(out, title) {
 		t.Errorf("a port group that nothing uses: %s", out)
 	}
 	config("")
 	out := c.Run(t, "apply")
-	if !strings.Contains(out, title) || !strings.Contains(out, fmt.Sprintf("On host kvm1 the port group \"gold\" of network %q "+
-		"is used by virtual machine %[1]s.", name)) {
+	if !strings.Contains(out, title) || !strings.Contains(out, fmt.Sprintf("On host kvm1 the port group \"gold\" of "+
+		"network %q is used by virtual machine %[1]s.", name)) {
 		t.Error(out)
 	}
 	for _, flags := range [][]string{nil, {"--inactive"}} {
-		if xml := l.Virsh(t, "kvm1", append([]string{"net-dumpxml", name}, flags...)...); strings.Contains(xml, "<portgroup") {
+		xml := l.Virsh(t, "kvm1", append([]string{"net-dumpxml", name}, flags...)...)
+		if strings.Contains(xml, "<portgroup") {
 			t.Error(xml)
 		}
 	}

@@ -18,7 +18,8 @@ func TestAccNetworkFilter_missing(t *testing.T) {
 	name := lab.Name(t)
 	c := acctest.NewCLI(t)
 	filter := func(key, says string) string {
-		return fmt.Sprintf("resource \"virtfleet_network_filter\" %[1]q {\n  name = \"%[2]s-%[1]s\"\n  %[3]s\n}\n", key, name, says)
+		return fmt.Sprintf("resource \"virtfleet_network_filter\" %[1]q {\n  name = \"%[2]s-%[1]s\"\n  %[3]s\n}\n", key, name,
+			says)
 	}
 	one := filter("one", fmt.Sprintf(`references = ["%s-two"]`, name))
 	config := func(text string) {
@@ -46,7 +47,8 @@ func TestAccNetworkFilter_missing(t *testing.T) {
 	if out, empty := c.Empty(t); !empty {
 		t.Error(out)
 	}
-	if xml := l.Virsh(t, "kvm1", "nwfilter-dumpxml", name+"-one"); !strings.Contains(xml, "<filterref filter='"+name+"-two'/>") {
+	xml := l.Virsh(t, "kvm1", "nwfilter-dumpxml", name+"-one")
+	if !strings.Contains(xml, "<filterref filter='"+name+"-two'/>") {
 		t.Error(xml)
 	}
 	c.Run(t, "destroy")
