@@ -58,10 +58,24 @@ func dnsUpdates(have, want *DNS) ([]libvirt.NetworkUpdate, bool) {
 		return nil, false
 	}
 	return slices.Concat(
-		updatesOf(libvirt.NetworkDNSHost, noParent, dnsHosts, dnsHosts.compare(have.Hosts, want.Hosts), false),
+		dnsHostUpdates(dnsHosts.compare(have.Hosts, want.Hosts)),
 		updatesOf(libvirt.NetworkDNSSRV, noParent, srvRecords, srvRecords.compare(have.SRV, want.SRV), false),
 		updatesOf(libvirt.NetworkDNSTXT, noParent, txtRecords, txtRecords.compare(have.TXT, want.TXT), false),
 	), true
+}
+
+// dnsHostUpdates returns the updates of names by their addresses. An update that removes a record names the address
+// alone: libvirt also looks for records that have one of the names, and refuses if it finds several.
+func dnsHostUpdates(d difference[DNSHost]) []libvirt.NetworkUpdate {
+	var removed []DNSHost
+	for _, h := range slices.Concat(d.removed, d.changed) {
+		removed = append(removed, DNSHost{IP: h.IP})
+	}
+	return slices.Concat(
+		updatesOf(libvirt.NetworkDNSHost, noParent, dnsHosts, difference[DNSHost]{removed: removed}, false),
+		updatesOf(libvirt.NetworkDNSHost, noParent, dnsHosts, difference[DNSHost]{added: slices.Concat(d.changed, d.added)},
+			false),
+	)
 }
 
 // ipUpdates returns the updates of DHCP. The addresses themselves can't be changed.

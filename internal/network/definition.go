@@ -207,6 +207,7 @@ func (f *Forward) normal() Forward {
 	if f.NAT != nil {
 		nat := *f.NAT
 		nat.Start, nat.End = canonicalIP(nat.Start), canonicalIP(nat.End)
+		nat.PortStart, nat.PortEnd = nat.ports()
 		if nat.PortStart == natPortStart && nat.PortEnd == natPortEnd {
 			nat.PortStart, nat.PortEnd = 0, 0
 		}

@@ -83,6 +83,20 @@ func (f Filter) Document(name string) (*etree.Document, error) {
 	return document, verifyRules(root)
 }
 
+// Referenced returns the names of the other filters that are part of the filter. The XML must be valid.
+func (f Filter) Referenced() []string {
+	document, err := f.Document("")
+	if err != nil {
+		return f.References
+	}
+	var names []string
+	for _, e := range document.FindElements("//filterref") {
+		names = append(names, attr(e, "filter"))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 func setOptional(e *etree.Element, key string, n *int) {
 	if n != nil {
 		e.CreateAttr(key, fmt.Sprint(*n))

@@ -1,8 +1,10 @@
 package network
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/beevik/etree"
@@ -67,7 +69,22 @@ func readNAT(e *etree.Element) *NAT {
 	return &nat
 }
 
+// ports returns the first and the last port.
+func (n *NAT) ports() (first, last int) {
+	return cmp.Or(n.PortStart, natPortStart), cmp.Or(n.PortEnd, natPortEnd)
+}
+
 func applyForward(root *etree.Element, want *Forward) {
+	if !slices.Contains(BridgeModes, want.Mode) {
+		// These are of the bridge that libvirt created. It refuses them for one of the host. A declared mtu is written again.
+		drop(root, "mac")
+		drop(root, "mtu")
+		if bridge := child(root, "bridge"); bridge != nil {
+			for _, key := range []string{"stp", "delay", "zone"} {
+				bridge.RemoveAttr(key)
+			}
+		}
+	}
 	if want.Mode == ModeIsolated {
 		drop(root, "forward")
 		return
@@ -95,10 +112,11 @@ func applyForward(root *etree.Element, want *Forward) {
 		set(addresses, "end", want.NAT.End)
 	}
 	drop(nat, "port")
-	if want.NAT.PortStart != 0 {
+	if want.NAT.PortStart+want.NAT.PortEnd != 0 {
 		ports := nat.CreateElement("port")
-		setNumber(ports, "start", want.NAT.PortStart)
-		setNumber(ports, "end", want.NAT.PortEnd)
+		first, last := want.NAT.ports()
+		setNumber(ports, "start", first)
+		setNumber(ports, "end", last)
 	}
 }
 

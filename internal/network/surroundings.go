@@ -94,6 +94,24 @@ func (s Spec) HostDevices() []string {
 	return devices
 }
 
+// Drops returns the subnet in which the definition has no place for the reservation: its block lists all reservations,
+// or says that it has no DHCP, and every apply of the network would remove this one.
+func (s Spec) Drops(h DHCPHost) (subnet string, drops bool) {
+	address, err := netip.ParseAddr(h.IP)
+	for _, ip := range s.IPs {
+		prefix, prefixErr := netip.ParsePrefix(ip.Address)
+		if err != nil || prefixErr != nil || !prefix.Contains(address) {
+			continue
+		}
+		if ip.DHCP == nil || ip.managesHosts() && !slices.ContainsFunc(ip.DHCP.Hosts, func(listed DHCPHost) bool {
+			return listed.normal() == h.normal()
+		}) {
+			return prefix.Masked().String(), true
+		}
+	}
+	return "", false
+}
+
 // Misfit returns why a network with these addresses can't have the reservation; "" if it can.
 func (h DHCPHost) Misfit(network string, addresses []netip.Prefix) string {
 	address, err := netip.ParseAddr(h.IP)

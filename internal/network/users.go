@@ -33,6 +33,14 @@ func Users(ctx context.Context, h *libvirt.Host, network string) ([]User, error)
 	return usersOf(ctx, h, connects(network, bridges))
 }
 
+// PortGroupUsers returns the VMs of a host whose definitions have an interface with a port group of a network.
+func PortGroupUsers(ctx context.Context, h *libvirt.Host, network, group string) ([]User, error) {
+	return usersOf(ctx, h, func(e *etree.Element) bool {
+		source := child(e, "source")
+		return attr(source, "network") == network && attr(source, "portgroup") == group
+	})
+}
+
 // connects returns whether an interface is in a network, or on one of the bridges.
 func connects(network string, bridges []string) func(*etree.Element) bool {
 	return func(e *etree.Element) bool {

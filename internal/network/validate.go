@@ -2,6 +2,7 @@ package network
 
 import (
 	"fmt"
+	"math/big"
 	"net"
 	"net/netip"
 	"slices"
@@ -16,13 +17,16 @@ type Problem struct {
 
 // Validate returns the errors in a Spec that can be found without a host.
 func (s Spec) Validate() []Problem {
-	return slices.Concat(s.validateForward(), s.validateIPs(), s.validateRoutes(), s.validateVLANs(),
-		s.validateBandwidth())
+	return slices.Concat(s.validateForward(), s.validateNAT(), s.validateIPs(), s.validateDHCP(), s.validateRoutes(),
+		s.validateDNS(), s.validateVLANs(), s.validateBandwidth())
 }
 
 func problem(block, format string, a ...any) Problem {
 	return Problem{Block: block, Reason: fmt.Sprintf(format, a...)}
 }
+
+// Addressed are the modes in which a network needs an address.
+var Addressed = []string{ModeNAT, ModeRoute, ModeOpen}
 
 // bridged are the modes in which the network is one of the host's own: libvirt assigns no addresses on it.
 var bridged = []string{ModeBridge, ModePrivate, ModeVEPA, ModePassthrough, ModeHostdev}
@@ -47,6 +51,10 @@ func (s Spec) validateForward() (problems []Problem) {
 		if (f.PhysicalFunction == "") == (len(f.PCIAddresses) == 0) {
 			add("With mode = %q set either physical_function or pci_addresses.", f.Mode)
 		}
+	case ModeNAT, ModeRoute:
+		if len(f.Devices) > 1 {
+			add("With mode = %q libvirt accepts one device. Remove the others from devices.", f.Mode)
+		}
 	case ModeIsolated, ModeOpen:
 		if hasDevices {
 			add("With mode = %q the network has no devices of the host. Remove devices, or choose %q or %q.", f.Mode, ModeNAT,
@@ -64,6 +72,9 @@ func (s Spec) validateForward() (problems []Problem) {
 	if f.NAT != nil && f.Mode != ModeNAT {
 		add("nat is for mode = %q.", ModeNAT)
 	}
+	if slices.Contains(Addressed, f.Mode) && s.IPs != nil && len(s.IPs) == 0 {
+		problems = append(problems, problem("ips", "With mode = %q the network needs an address. Set ips.", f.Mode))
+	}
 	if slices.Contains(bridged, f.Mode) && len(s.IPs) > 0 {
 		problems = append(problems, problem("ips", "With mode = %q the network is the host's own, to which libvirt gives no "+
 			"addresses. Remove ips.", f.Mode))
@@ -73,8 +84,13 @@ func (s Spec) validateForward() (problems []Problem) {
 
 func (s Spec) validateIPs() (problems []Problem) {
 	add := func(format string, a ...any) { problems = append(problems, problem("ips", format, a...)) }
+	seen := map[netip.Addr]bool{}
 	for _, ip := range s.IPs {
 		prefix, err := netip.ParsePrefix(ip.Address)
+		if seen[prefix.Addr()] && err == nil {
+			add("The address %s has several entries.", prefix.Addr())
+		}
+		seen[prefix.Addr()] = true
 		if err != nil {
 			add("%q isn't an address with its prefix length, such as \"192.168.10.1/24\".", ip.Address)
 			continue
@@ -86,6 +102,7 @@ func (s Spec) validateIPs() (problems []Problem) {
 		if ip.DHCP == nil {
 			continue
 		}
+		problems = append(problems, validateRanges(prefix, ip.DHCP.Ranges)...)
 		inside := func(text string) {
 			if address, err := netip.ParseAddr(text); err != nil || !prefix.Contains(address) {
 				add("%q isn't an address in %s.", text, prefix.Masked())
@@ -94,17 +111,122 @@ func (s Spec) validateIPs() (problems []Problem) {
 		for _, r := range ip.DHCP.Ranges {
 			inside(r.Start)
 			inside(r.End)
-			start, startErr := netip.ParseAddr(r.Start)
-			end, endErr := netip.ParseAddr(r.End)
-			if startErr == nil && endErr == nil && end.Less(start) {
-				add("The range from %s to %s ends before it starts.", r.Start, r.End)
-			}
 		}
 		for _, h := range ip.DHCP.Hosts {
 			inside(h.IP)
 			if reason := h.Validate(); reason != "" {
 				add("%s", reason)
 			}
+		}
+	}
+	return problems
+}
+
+// largestRange is the number of addresses up to which libvirt accepts a range.
+const largestRange = 65535
+
+// validateRanges refuses ranges that libvirt would refuse in the apply.
+func validateRanges(subnet netip.Prefix, ranges []Range) (problems []Problem) {
+	add := func(format string, a ...any) { problems = append(problems, problem("ips", format, a...)) }
+	for _, r := range ranges {
+		start, startErr := netip.ParseAddr(r.Start)
+		end, endErr := netip.ParseAddr(r.End)
+		if startErr != nil || endErr != nil {
+			continue
+		}
+		if end.Less(start) {
+			add("The range from %s to %s ends before it starts.", r.Start, r.End)
+		}
+		first, last := start.As16(), end.As16()
+		size := new(big.Int).Sub(new(big.Int).SetBytes(last[:]), new(big.Int).SetBytes(first[:]))
+		if size.Cmp(big.NewInt(largestRange)) >= 0 {
+			add("The range from %s to %s is too large: libvirt accepts %d addresses.", r.Start, r.End, largestRange)
+		}
+		switch is4 := subnet.Addr().Is4(); {
+		case is4 && start == subnet.Masked().Addr():
+			add("The range from %s to %s begins with the address of the network itself.", r.Start, r.End)
+		case is4 && subnet.Contains(end) && !subnet.Contains(end.Next()):
+			add("The range from %s to %s ends with the broadcast address of the network.", r.Start, r.End)
+		case !is4 && subnet.Bits() < 64:
+			add("With ranges, the prefix length of %s must be 64 at least, because dnsmasq starts with no other.", subnet)
+		}
+	}
+	return problems
+}
+
+// validateDHCP refuses DHCP in several subnets of IPv4 or of IPv6.
+func (s Spec) validateDHCP() (problems []Problem) {
+	with := map[bool]int{}
+	for _, ip := range s.IPs {
+		prefix, err := netip.ParsePrefix(ip.Address)
+		if err == nil && ip.DHCP != nil && len(ip.DHCP.Ranges)+len(ip.DHCP.Hosts) > 0 {
+			with[prefix.Addr().Is4()]++
+		}
+	}
+	for _, family := range []struct {
+		name string
+		is4  bool
+	}{{"IPv4", true}, {"IPv6", false}} {
+		if with[family.is4] > 1 {
+			problems = append(problems, problem("ips", "libvirt has DHCP in one subnet of %s. Remove ranges and hosts of dhcp "+
+				"from the others.", family.name))
+		}
+	}
+	return problems
+}
+
+// validateNAT refuses ranges of addresses and ports that end before they begin.
+func (s Spec) validateNAT() (problems []Problem) {
+	if s.Forward == nil || s.Forward.NAT == nil {
+		return nil
+	}
+	nat := s.Forward.NAT
+	if (nat.Start == "") != (nat.End == "") {
+		problems = append(problems, problem("forward", "nat needs both start and end, or neither. For one address, set both "+
+			"to it."))
+	}
+	start, startErr := netip.ParseAddr(nat.Start)
+	if end, err := netip.ParseAddr(nat.End); err == nil && startErr == nil && end.Less(start) {
+		problems = append(problems, problem("forward", "The addresses of nat from %s to %s end before they start.", nat.Start,
+			nat.End))
+	}
+	if first, last := nat.ports(); last < first {
+		problems = append(problems, problem("forward", "The ports of nat from %d to %d end before they start.", first, last))
+	}
+	return problems
+}
+
+// validateDNS refuses what libvirt would refuse in the apply or in a later change.
+func (s Spec) validateDNS() (problems []Problem) {
+	if s.DNS == nil {
+		return nil
+	}
+	add := func(format string, a ...any) { problems = append(problems, problem("dns", format, a...)) }
+	d, seen := s.DNS, map[string]bool{}
+	if d.Enabled != nil && !*d.Enabled && len(d.Forwarders)+len(d.Hosts)+len(d.SRV)+len(d.TXT) > 0 {
+		add("With enabled = false, libvirt accepts no forwarders, hosts, srv and txt. Remove them.")
+	}
+	for _, f := range d.Forwarders {
+		if f == (Forwarder{}) {
+			add("A forwarder needs address, domain, or both.")
+		}
+	}
+	for _, h := range d.Hosts {
+		if _, err := netip.ParseAddr(h.IP); err != nil {
+			add("%q isn't an address.", h.IP)
+		}
+		if len(h.Names) == 0 {
+			add("The entry of hosts for %s needs a name in names.", h.IP)
+		}
+		if ip := canonicalIP(h.IP); seen[ip] {
+			add("The address %s has several entries in hosts. Put all its names in one.", h.IP)
+		} else {
+			seen[ip] = true
+		}
+	}
+	for _, r := range d.SRV {
+		if r.Target == "" && (r.Port != 0 || r.Priority != 0 || r.Weight != 0) {
+			add("The SRV record of %q needs target: port, priority and weight are the target's.", r.Service)
 		}
 	}
 	return problems
@@ -136,6 +258,9 @@ func (h DHCPHost) Validate() string {
 }
 
 func (s Spec) validateRoutes() (problems []Problem) {
+	reaches := func(gateway netip.Addr) bool {
+		return s.IPs == nil || slices.ContainsFunc(s.Addresses(), func(p netip.Prefix) bool { return p.Contains(gateway) })
+	}
 	for _, r := range s.Routes {
 		prefix, err := netip.ParsePrefix(r.Destination)
 		if err != nil || prefix.Masked() != prefix {
@@ -145,6 +270,8 @@ func (s Spec) validateRoutes() (problems []Problem) {
 		if gateway, err := netip.ParseAddr(r.Gateway); err != nil || gateway.Is4() != prefix.Addr().Is4() {
 			problems = append(problems, problem("routes", "The gateway %q isn't an address of the same family as %s.", r.Gateway,
 				r.Destination))
+		} else if !reaches(gateway) {
+			problems = append(problems, problem("routes", "The gateway %q is in none of the subnets of ips.", r.Gateway))
 		}
 	}
 	return problems

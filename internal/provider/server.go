@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/image"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/networkdhcphost"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
@@ -116,6 +117,9 @@ func (s *server) UpgradeResourceState(
 	if req.TypeName == networkdhcphost.TypeName {
 		networkdhcphost.NoteSaved(s.provider.data(), req)
 	}
+	if req.TypeName == image.TypeName {
+		image.NoteSaved(s.provider.data(), req)
+	}
 	return s.frameworkServer.UpgradeResourceState(ctx, req)
 }
 
@@ -123,6 +127,9 @@ func (s *server) UpgradeResourceState(
 func (s *server) ReadResource(
 	ctx context.Context, req *tfprotov6.ReadResourceRequest,
 ) (*tfprotov6.ReadResourceResponse, error) {
+	if data := s.provider.data(); data != nil {
+		data.Refreshed.Store(true)
+	}
 	if req.TypeName == virtualmachine.TypeName {
 		var unchanged bool
 		if ctx, unchanged = s.short.ReadsNoChanges(ctx, s.provider.data(), req); unchanged {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -27,6 +28,27 @@ func (s *Storage) CopyImage(ctx context.Context, from, to string, ref Ref) (err 
 		return fmt.Errorf("%w: the copy of image %s on host %q has SHA-256 %s", ErrChecksum, ref, from, image.SHA256)
 	}
 	return s.Put(ctx, s.Hosts.Named(to), ref, image)[to]
+}
+
+var copySuffix = regexp.MustCompile(`^-[0-9a-f]{12}$`)
+
+// SeenCopies returns the volumes of a host's pool that are named like copies of an image of that name. It uses what is
+// known of the pool's volumes from the last reading of the host, and returns none if that can't be read.
+func (s *Storage) SeenCopies(ctx context.Context, host, pool, name string) (copies []Ref) {
+	h, ok := s.Hosts.Host(host)
+	if !ok || h.Fenced {
+		return nil
+	}
+	volumes, err := seenVolumes(h)(ctx, pool)
+	if err != nil {
+		s.Log.Debug("the copies of an image were not looked for", "host", host, "storage_pool", pool, "error", err)
+	}
+	for _, v := range volumes {
+		if suffix, is := strings.CutPrefix(v.Name, name); is && copySuffix.MatchString(suffix) {
+			copies = append(copies, Ref{Pool: pool, Name: v.Name})
+		}
+	}
+	return copies
 }
 
 // read writes the content of a host's copy to a temporary file.

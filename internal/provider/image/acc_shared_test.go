@@ -3,6 +3,7 @@ package image_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -108,6 +109,69 @@ func TestAccImage_poolByHand(t *testing.T) {
 	}
 	l.Virsh(t, "kvm2", "pool-destroy", name)
 	if err := clean(t, l, name, "kvm1", "kvm2")(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAccImage_exists: a plan warns of a copy that another configuration has of an image of the same name, which a new
+// image with the same content takes over. It doesn't warn of what its own configuration replaces or renames. If one of
+// the two configurations destroys the copy, the next apply of the other one sends it again.
+func TestAccImage_exists(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	data := read(t, qcow2(t))
+	url := serve(t, map[string][]byte{"/one": data})
+	is := "base-" + sum256(data)[:12]
+	l.Virsh(t, "kvm1", "pool-create-as", name, "dir", "--target", "/var/lib/libvirt/"+name, "--build")
+	t.Cleanup(func() { _, _ = l.TryVirsh(t, "kvm1", "pool-destroy", name) })
+	config := func(key, more string) string {
+		return acctest.OneHost(l) + fmt.Sprintf("resource \"virtfleet_image\" %q {\n  name = \"base\"\n  pool = %q\n"+
+			"  source = { url = %q }\n  %s\n}\n", key, name, url+"/one", more)
+	}
+	inode := func() string {
+		t.Helper()
+		return l.Run(t, "kvm1", "stat", "-c", "%i %Y", "/var/lib/libvirt/"+name+"/"+is)
+	}
+	warns := func(when, out string, want bool) {
+		t.Helper()
+		if strings.Contains(out, "Object exists already") != want || want && !strings.Contains(out,
+			fmt.Sprintf("Storage pool %q has a copy of an image of this name already: volume %q on kvm1.", name, is)) {
+			t.Errorf("%s: want the warning: %t: %s", when, want, out)
+		}
+	}
+	one, other := acctest.NewCLI(t), acctest.NewCLI(t)
+	one.Config(t, config("base", ""))
+	warns("a new one", one.Run(t, "apply"), false)
+	before := inode()
+	other.Config(t, config("base", ""))
+	warns("of another configuration", other.Run(t, "plan"), true)
+	other.Run(t, "apply")
+	if now := inode(); now != before {
+		t.Errorf("the copy was written again: %s, it was %s", now, before)
+	}
+
+	one.Config(t, config("renamed", ""))
+	warns("renamed", one.Run(t, "plan"), false)
+	one.Config(t, config("base", "lifecycle { create_before_destroy = true }"))
+	warns("replaced", one.Run(t, "plan", "-replace=virtfleet_image.base"), false)
+	one.Run(t, "destroy")
+	if out, empty := other.Empty(t); empty {
+		t.Errorf("the copy is gone, and the plan is empty: %s", out)
+	}
+	other.Run(t, "apply")
+	if all := volumes(t, l, "kvm1", name); !slices.Equal(all, []string{is}) {
+		t.Errorf("kvm1 has %v, want %s", all, is)
+	}
+	if out, empty := other.Empty(t); !empty {
+		t.Errorf("sent again: %s", out)
+	}
+	other.Run(t, "destroy")
+	if all := volumes(t, l, "kvm1", name); len(all) != 0 {
+		t.Errorf("kvm1 has %v", all)
+	}
+	l.Virsh(t, "kvm1", "pool-destroy", name)
+	if err := clean(t, l, name, "kvm1")(nil); err != nil {
 		t.Error(err)
 	}
 }

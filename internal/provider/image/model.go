@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +11,9 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -26,6 +29,20 @@ func (m *model) setFromInfo(f storage.ImageInfo) {
 
 func (m *model) ref() storage.Ref {
 	return storage.Ref{Pool: m.Pool.ValueString(), Name: m.Volume.ValueString()}
+}
+
+// NoteSaved records the copies of an image in a state that Terraform saved, as networkdhcphost.NoteSaved does.
+func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
+	var saved struct {
+		Pool, Volume string
+		Superseded   []string
+	}
+	if data == nil || req.RawState == nil || json.Unmarshal(req.RawState.JSON, &saved) != nil {
+		return
+	}
+	for _, name := range append(saved.Superseded, saved.Volume) {
+		data.Images.Store(storage.Ref{Pool: saved.Pool, Name: name}.String(), true)
+	}
 }
 
 func (m *model) noun() string { return fmt.Sprintf("%s %q", noun, m.Name.ValueString()) }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -128,7 +129,39 @@ func (r *imageResource) checkNew(
 	}
 	diags.Append(checkFormat(ctx, plan, pools, source, "")...)
 	diags.Append(checkAvailable(ctx, source)...)
+	diags.Append(r.warnOfExisting(ctx, plan, pools)...)
 	diags.Append(r.checkRoom(ctx, plan, targets, source)...)
+	return diags
+}
+
+// warnOfExisting warns of copies of images with the name of a new one, except those that the state has. Which of them
+// has the same content is known only in the apply.
+func (r *imageResource) warnOfExisting(
+	ctx context.Context, plan tfsdk.Plan, pools map[string]storage.Pool,
+) (diags diag.Diagnostics) {
+	var m model
+	diags.Append(plan.GetAttribute(ctx, path.Root("name"), &m.Name)...)
+	diags.Append(plan.GetAttribute(ctx, path.Root("pool"), &m.Pool)...)
+	if diags.HasError() || m.Name.IsUnknown() {
+		return diags
+	}
+	hosts := map[string][]string{}
+	for _, host := range value.Keys(pools) {
+		pool := m.Pool.ValueString()
+		if r.Data.Planned.PoolChange(host, pool).From != "" {
+			continue // The pool leaves its volumes.
+		}
+		for _, copied := range r.Data.Storage().SeenCopies(ctx, host, pool, m.Name.ValueString()) {
+			if _, had := r.Data.Images.Load(copied.String()); !had {
+				hosts[copied.Name] = append(hosts[copied.Name], host)
+			}
+		}
+	}
+	for _, name := range value.Keys(hosts) {
+		diags.Append(onhosts.TakenOver(path.Root("name"), fmt.Sprintf("Storage pool %q has a copy of an image of this name "+
+			"already: volume %q on %s. If the content of the new image is the same, it takes the copy over.",
+			m.Pool.ValueString(), name, strings.Join(hosts[name], ", "))))
+	}
 	return diags
 }
 

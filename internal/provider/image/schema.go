@@ -70,8 +70,8 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			"name": schema.StringAttribute{
 				MarkdownDescription: "Name of the image. Each copy is a volume named `<name>-<first 12 digits of its " +
 					"SHA-256>`. Images in one pool need different names, also in two configurations: those with one content " +
-					"share copies, and a destroy removes them for both. A change replaces the image, and **can delete volumes**: " +
-					"see `id`.",
+					"share copies, and a destroy removes them for both: the plan warns. A change replaces the image, and **can " +
+					"delete volumes**: see `id`.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators: []validator.String{stringvalidator.RegexMatches(nameSyntax,

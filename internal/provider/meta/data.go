@@ -3,6 +3,7 @@ package meta
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -48,6 +49,12 @@ type Data struct {
 	Sightings Sightings
 	// Reservations are the DHCP reservations that resources had, replaced or added since the provider was configured.
 	Reservations Reservations
+	// Images are the ids of the images' copies that resources had, since the provider was configured.
+	Images sync.Map
+	// Refreshed says that Terraform has had a resource read since the provider was configured. It does that for a plan
+	// only, and not when it plans a change again while it carries out a plan. An error there would leave what
+	// create_before_destroy replaces as a deposed object, which Terraform restores if the change itself fails.
+	Refreshed atomic.Bool
 	// Applies says that Terraform carries out a plan: it has sent a change since the provider was configured. It plans
 	// every change again then, and may do nothing that the plan didn't show.
 	Applies atomic.Bool

@@ -10,6 +10,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -43,6 +44,10 @@ type PlannedNetwork struct {
 	HostsChange bool
 	// Addresses are the host's addresses on the network; nil if they aren't known yet.
 	Addresses []netip.Prefix
+	// Declared is what the configuration declares, as far as reservations depend on that.
+	Declared network.Spec
+	// Bridge is the bridge of the configuration that libvirt is to create for it; "" if there is none or it isn't known.
+	Bridge string
 	// PortGroups are the port groups that it declares, see status.PortGroupOf; nil if it declares none.
 	PortGroups []string
 }

@@ -86,6 +86,14 @@ resource "virtfleet_network" "this" {
 	answers("srv", "_ldap._tcp.here.test", "service = 5 9 636 gw.here.test")
 	answers("txt", "note.here.test", `text = "second"`)
 	answers("a", "db.corp.test", "Name: db.corp.test Address: 10.218.9.7")
+	// Names of two addresses, of which each has one of the other's, are exchanged.
+	apply(corp, `{ ip = "10.218.1.8", names = ["gw.here.test"] }, { ip = "10.218.1.9", names = ["web.here.test"] }`, "636",
+		"second")
+	answers("a", "web.here.test", "Name: web.here.test Address: 10.218.1.9")
+	apply(corp, `{ ip = "10.218.1.8", names = ["web.here.test"] }, { ip = "10.218.1.9", names = ["gw.here.test"] }`, "636",
+		"second")
+	answers("a", "web.here.test", "Name: web.here.test Address: 10.218.1.8")
+	answers("ptr", "9.1.218.10.in-addr.arpa", "name = gw.here.test")
 	apply(corp, "", "636", "second")
 	answers("a", "web.here.test", absent)
 	if now := started(); now != before {

@@ -102,3 +102,48 @@ resource "virtfleet_network" "host" {
 		t.Errorf("left: %s", all)
 	}
 }
+
+// TestAccNetwork_usersOfPortGroup: a plan warns of VMs whose interfaces have a port group that is removed: libvirt
+// starts them without its settings. It doesn't warn of others, nor of a port group that changes.
+func TestAccNetwork_usersOfPortGroup(t *testing.T) {
+	t.Parallel()
+	const title = "Port group is in use"
+	l := lab.Open(t)
+	name := lab.Name(t)
+	c := acctest.NewCLI(t)
+	config := func(groups string) {
+		t.Helper()
+		c.Config(t, acctest.OneHost(l)+fmt.Sprintf(
+			"resource \"virtfleet_network\" \"this\" {\n  name = %q\n  port_groups = { %s }\n}\n", name, groups))
+	}
+	const gold = "gold = { bandwidth = { inbound = { average = %d } } }"
+	config(fmt.Sprintf(gold, 1000) + ", spare = { bandwidth = { inbound = { average = 9 } } }")
+	c.Run(t, "apply")
+	l.Define(t, "kvm1", fmt.Sprintf(`<domain type='qemu'><name>%[1]s</name><memory unit='MiB'>16</memory>
+		<os><type>hvm</type></os><devices><interface type='network'><source network='%[1]s' portgroup='gold'/></interface>
+		</devices></domain>`, name))
+	config(fmt.Sprintf(gold, 2000))
+	if out := c.Run(t, "apply"); strings.Contains(out, title) {
+		t.Errorf("a port group that nothing uses: %s", out)
+	}
+	config("")
+	out := c.Run(t, "apply")
+	if !strings.Contains(out, title) || !strings.Contains(out, fmt.Sprintf("On host kvm1 the port group \"gold\" of "+
+		"network %q is used by virtual machine %[1]s.", name)) {
+		t.Error(out)
+	}
+	for _, flags := range [][]string{nil, {"--inactive"}} {
+		xml := l.Virsh(t, "kvm1", append([]string{"net-dumpxml", name}, flags...)...)
+		if strings.Contains(xml, "<portgroup") {
+			t.Error(xml)
+		}
+	}
+	if out, empty := c.Empty(t); !empty {
+		t.Error(out)
+	}
+	l.Virsh(t, "kvm1", "undefine", name)
+	c.Run(t, "destroy")
+	if left := l.Virsh(t, "kvm1", "net-list", "--all", "--name"); strings.Contains(left, name) {
+		t.Errorf("left: %s", left)
+	}
+}

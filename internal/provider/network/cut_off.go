@@ -3,9 +3,12 @@ package network
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -41,6 +44,30 @@ func warnOfCutOff(ctx context.Context, targets hostset.Set, plan model) (diags d
 		diags.AddWarning("Network is interrupted", fmt.Sprintf("Network %q is started on host %s, where it was stopped "+
 			"while these virtual machines ran: %s. libvirt doesn't connect them to it again. They are cut off until they are "+
 			"shut down and started again.", plan.Name.ValueString(), host, strings.Join(all[host], ", ")))
+	}
+	return diags
+}
+
+// warnOfPortGroups warns of VMs whose interfaces have a port group that the network loses. libvirt starts them without
+// the settings of that port group, such as its VLAN.
+func warnOfPortGroups(ctx context.Context, targets hostset.Set, plan, state model) (diags diag.Diagnostics) {
+	if plan.PortGroups.IsUnknown() || onhosts.Undecided(plan.Hosts) {
+		return nil
+	}
+	stays := plan.PortGroups.Elements()
+	for _, group := range slices.Sorted(maps.Keys(state.PortGroups.Elements())) {
+		if _, is := stays[group]; is {
+			continue
+		}
+		use := onhosts.InUse(ctx, targets, fmt.Sprintf("port group %q of %s", group, noun(plan.Name)),
+			func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+				return userNames(network.PortGroupUsers(ctx, h, plan.Name.ValueString(), group))
+			})
+		for _, text := range use {
+			diags.AddAttributeWarning(path.Root("port_groups"), "Port group is in use", text+" It is removed all the same: "+
+				"from their next start on, these interfaces lack its settings, such as its VLAN. Keep the port group, or give the "+
+				"interfaces another port_group, for example in this apply.")
+		}
 	}
 	return diags
 }

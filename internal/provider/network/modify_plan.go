@@ -45,6 +45,7 @@ func (r *networkResource) ModifyPlan(
 		if plan.Autostart.IsUnknown() && config.Autostart.IsNull() {
 			plan.Autostart = types.BoolValue(true)
 		}
+		resp.Diagnostics.Append(config.checkAddressed()...)
 		if !r.Data.Unknown {
 			targets, diags := r.planTargets(config, plan, types.MapNull(types.StringType), config.createsBridge())
 			resp.Diagnostics.Append(diags...)
@@ -80,7 +81,20 @@ func (r *networkResource) ModifyPlan(
 	if plan.Name.Equal(state.Name) {
 		resp.Diagnostics.Append(r.warnOfRestarts(ctx, targets, plan, config.declaredBlocks())...)
 		resp.Diagnostics.Append(warnOfCutOff(ctx, targets, plan)...)
+		resp.Diagnostics.Append(warnOfPortGroups(ctx, targets, plan, state)...)
 	}
+}
+
+// checkAddressed refuses a new network that libvirt refuses without an address. One that exists may have addresses
+// which the configuration doesn't declare.
+func (m *model) checkAddressed() (diags diag.Diagnostics) {
+	spec, known, _ := m.spec([]string{"forward"})
+	if known && m.IPs.IsNull() && spec.Forward != nil &&
+		slices.Contains(network.Addressed, spec.Forward.Mode) {
+		spec.IPs = []network.IP{}
+		diags.Append(problemDiagnostics(spec)...)
+	}
+	return diags
 }
 
 // planTargets returns the hosts that the network is to be on. VMs that are planned later learn about them, and about
@@ -94,6 +108,10 @@ func (r *networkResource) planTargets(
 	planned := meta.PlannedNetwork{Active: plan.Active.ValueBool(), PortGroups: config.plannedPortGroups()}
 	if spec, known, _ := plan.spec([]string{"ips"}); known && !onhosts.Undecided(plan.Hosts) {
 		planned.Addresses = spec.Addresses()
+	}
+	planned.Declared, _, _ = config.spec([]string{"ips"})
+	if createsBridge && !onhosts.Undecided(plan.Hosts) {
+		planned.Bridge = config.Bridge.ValueString()
 	}
 	before := value.StringMap(last)
 	planned.HostsChange = onhosts.Undecided(plan.Hosts) || len(onhosts.Leaving(r.Data, last, targets)) > 0 ||

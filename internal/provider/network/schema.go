@@ -59,7 +59,8 @@ var networkSchema = schema.Schema{
 				"Set it if `interfaces` of VMs name it: one apply can then create the network and the VMs. Default for new " +
 				"networks: a free name on each host.",
 			Optional: true, Computed: true,
-			Validators: []validator.String{stringvalidator.LengthBetween(1, 15)},
+			Validators: []validator.String{stringvalidator.LengthBetween(1, 15),
+				stringvalidator.RegexMatches(regexp.MustCompile(`^[A-Za-z0-9_.:-]+$`), "must be the name of a network device")},
 		},
 		"mtu": schema.Int64Attribute{
 			MarkdownDescription: "Largest packet in bytes.", Optional: true, Computed: true,
@@ -149,7 +150,9 @@ var ipsAttribute = schema.ListNestedAttribute{
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 		"address": requiredString("IPv4 or IPv6 address with its prefix length, such as `192.168.10.1/24`."),
 		"dhcp": schema.SingleNestedAttribute{
-			MarkdownDescription: "DHCP server of the network.", Optional: true,
+			MarkdownDescription: "DHCP server of the network. Default: none, and reservations are removed. With `{}` " +
+				"these stay.",
+			Optional: true,
 			Attributes: map[string]schema.Attribute{
 				"ranges": objectsAttribute("Ranges of addresses to hand out, both ends included.", map[string]schema.Attribute{
 					"start": requiredString("First address."), "end": requiredString("Last address."),

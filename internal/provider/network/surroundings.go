@@ -34,6 +34,9 @@ func (r *networkResource) checkHosts(
 	if plan.Active.ValueBool() && !plan.Name.IsUnknown() {
 		diags.Append(r.checkAddresses(ctx, targets, spec, plan.Name.ValueString(), formerly)...)
 	}
+	if !plan.Name.IsUnknown() {
+		diags.Append(r.checkBridge(ctx, targets, plan.Name.ValueString(), formerly)...)
+	}
 	for _, device := range spec.HostDevices() {
 		diags.Append(r.checkDevice(ctx, targets, device, plan.Name.ValueString())...)
 	}

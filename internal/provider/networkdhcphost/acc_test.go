@@ -30,7 +30,7 @@ func TestNetworkDHCPHost_refused(t *testing.T) {
 resource "virtfleet_network" "this" {
   name   = "planned"
   active = false
-  ips    = [{ address = "10.213.9.1/24" }]
+  ips    = [{ address = "10.213.9.1/24", dhcp = {} }]
 }
 `
 	// Which hosts get the network isn't known before the apply.
@@ -62,6 +62,12 @@ resource "virtfleet_network" "this" {
 			planned(undecided, "network = virtfleet_network.this.name\nip = \"10.213.8.7\"\nmac = \"52:54:00:00:00:01\"", ""),
 			planned(network, "network = virtfleet_network.this.name\nip = \"10.213.9.1\"\nmac = \"52:54:00:00:00:01\"",
 				`host's\s+own\s+address`),
+			planned(strings.Replace(network, ", dhcp = {}", "", 1),
+				"network = virtfleet_network.this.name\nip = \"10.213.9.7\"\nmac = \"52:54:00:00:00:01\"",
+				`(?s)removes\s+this\s+reservation.*ips\s+for\s+10.213.9.0/24.*destroy\s+-refresh=false`),
+			planned(strings.Replace(network, "dhcp = {}", "dhcp = { hosts = [] }", 1),
+				"network = virtfleet_network.this.name\nip = \"10.213.9.7\"\nmac = \"52:54:00:00:00:01\"",
+				`removes\s+this\s+reservation`),
 			planned("", "network = \"absent\"\nip = \"10.0.0.2\"\nmac = \"52:54:00:00:00:01\"",
 				`(?s)"absent".*virtfleet_network.*another\s+provider\s+block.*destroy\s+-refresh=false`),
 			planned("", "network = \"default\"\nip = \"10.0.0.2\"\nmac = \"52:54:00:00:00:01\"",

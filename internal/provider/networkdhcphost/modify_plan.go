@@ -2,6 +2,7 @@ package networkdhcphost
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -39,9 +40,8 @@ func (r *hostResource) ModifyPlan(
 	if req.State.Raw.IsNull() || plan.key() != state.key() {
 		verb = "create"
 	}
-	if !plan.IP.Equal(state.IP) || !plan.Network.Equal(state.Network) {
-		resp.Diagnostics.Append(r.checkNetwork(ctx, verb, &plan)...)
-	}
+	moves := !plan.IP.Equal(state.IP) || !plan.Network.Equal(state.Network)
+	resp.Diagnostics.Append(r.checkNetwork(ctx, verb, &plan, moves)...)
 	changes := !plan.IP.Equal(state.IP) || !plan.Name.Equal(state.Name)
 	if !resp.Diagnostics.HasError() && (changes || verb == "create" || state.differsSomewhere()) {
 		resp.Diagnostics.Append(r.checkTaken(ctx, verb, &plan, &state, changes)...)
@@ -82,14 +82,19 @@ func (r *hostResource) networkHostsChange(name string) bool {
 	})
 }
 
-// checkNetwork returns why the network can't have the reservation, as it is planned or else as the hosts have it.
-func (r *hostResource) checkNetwork(ctx context.Context, verb string, plan *model) diag.Diagnostics {
+// checkNetwork returns why the network can't have the reservation, as it is planned or else as the hosts have it. If
+// the reservation keeps its address and its network, a network that isn't planned keeps the reservation.
+func (r *hostResource) checkNetwork(ctx context.Context, verb string, plan *model, moves bool) diag.Diagnostics {
 	if r.Data.Unknown || plan.Network.IsUnknown() || plan.IP.IsUnknown() {
 		return nil
 	}
 	name := plan.Network.ValueString()
-	misfit := func(host string, addresses []netip.Prefix) diag.Diagnostics {
+	misfit := func(host string, addresses []netip.Prefix, declared network.Spec) diag.Diagnostics {
 		why := plan.reservation().Misfit(name, addresses)
+		if subnet, drops := declared.Drops(plan.reservation()); why == "" && drops {
+			why = fmt.Sprintf("The virtfleet_network %q removes this reservation: in the entry of ips for %s, set dhcp (dhcp = "+
+				"{} is enough), and don't set dhcp.hosts.", name, subnet)
+		}
 		if why == "" {
 			return nil
 		}
@@ -103,15 +108,18 @@ func (r *hostResource) checkNetwork(ctx context.Context, verb string, plan *mode
 		case ok && planned.Addresses == nil:
 			return nil
 		case ok:
-			return misfit(host, planned.Addresses)
+			return misfit(host, planned.Addresses, planned.Declared)
 		}
+	}
+	if !moves {
+		return nil
 	}
 	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
 		return network.Read(ctx, h, name)
 	})
 	found := hostset.Found(answers)
 	for _, a := range found {
-		if diags := misfit(a.Host, a.Value.Spec.Addresses()); diags != nil {
+		if diags := misfit(a.Host, a.Value.Spec.Addresses(), network.Spec{}); diags != nil {
 			return diags
 		}
 	}

@@ -55,6 +55,12 @@ func (m *model) takenOn(
 	return taken
 }
 
+// replacedFirst says what to do if the other reservation is the one that the resource replaces: a plan isn't told which
+// of the two comes first.
+const replacedFirst = " If it is the one that this apply replaces, remove create_before_destroy from the lifecycle " +
+	"of this resource, and from that of resources which refer to it: a reservation of the same ip or name has to be " +
+	"destroyed first."
+
 // failures returns errors about hosts. Hosts that have the same other reservation are in one of them. If it is a plan
 // that fails, the errors are about the attribute.
 func (m *model) failures(verb string, failed map[string]error, planning bool) (diags diag.Diagnostics) {
@@ -73,6 +79,9 @@ func (m *model) failures(verb string, failed map[string]error, planning bool) (d
 	for _, have := range others {
 		f := m.reservedFailure(verb, have, hosts[have])
 		if !planning {
+			if verb == "create" {
+				f.Remedy += replacedFirst
+			}
 			diags.Append(f.Error())
 			continue
 		}
@@ -116,7 +125,8 @@ func (m *model) reservedFailure(verb string, have network.DHCPHost, hosts []stri
 }
 
 // checkTaken returns errors about other reservations that hosts have with a value of this one. An existing reservation
-// that stays as it is gets a warning instead: the same apply may remove the other one.
+// that stays as it is gets a warning instead: the same apply may remove the other one. So does a new one that may be
+// planned again by an apply, which isn't told what it replaces: Create then fails.
 func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state *model, changes bool) diag.Diagnostics {
 	if r.Data.Unknown || plan.Network.IsUnknown() || plan.IP.IsUnknown() || plan.MAC.IsUnknown() ||
 		plan.DUID.IsUnknown() || r.networkHostsChange(plan.Network.ValueString()) {
@@ -126,10 +136,14 @@ func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state 
 		r.Data.Reservations.Replaced(state.key())
 	}
 	isNew := verb == "create" && !r.Data.Reservations.IsHad(plan.key())
-	taken := plan.takenOn(r.askHosts(ctx, plan), isNew, func(have network.DHCPHost) bool {
+	answers := r.askHosts(ctx, plan)
+	taken := plan.takenOn(answers, isNew, func(have network.DHCPHost) bool {
 		return r.Data.Reservations.IsReplaced(plan.Network.ValueString() + "/" + have.Key())
 	})
-	if changes || verb == "create" {
+	if isNew && len(taken) == 0 {
+		return plan.warnOfExisting(answers)
+	}
+	if verb == "update" && changes || verb == "create" && r.Data.Refreshed.Load() {
 		return r.unlessFreed(plan, verb, taken)
 	}
 	var warnings diag.Diagnostics
@@ -137,6 +151,23 @@ func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state 
 		warnings.AddWarning(d.Summary(), d.Detail())
 	}
 	return warnings
+}
+
+// warnOfExisting warns of hosts that have a new reservation as it is wanted. An apply plans again, and doesn't know
+// what it replaces, so that this can't be an error.
+func (m *model) warnOfExisting(answers []hostset.Answer[network.Reservation]) (diags diag.Diagnostics) {
+	var hosts []string
+	for _, a := range hostset.Found(answers) {
+		if a.Value.Any() != nil {
+			hosts = append(hosts, a.Host)
+		}
+	}
+	if len(hosts) > 0 {
+		diags.Append(onhosts.TakenOver(path.Root(m.attributeOf(m.reservation())), fmt.Sprintf(
+			"Network %q has this reservation on these hosts already: %s (%s). The new resource takes it over.",
+			m.Network.ValueString(), strings.Join(hosts, ", "), m.reservation())))
+	}
+	return diags
 }
 
 // unlessFreed returns the errors about other reservations. One that a resource in the state has may be changed or

@@ -14,7 +14,11 @@ var replaced = []planmodifier.String{stringplanmodifier.RequiresReplace()}
 var hostSchema = schema.Schema{
 	MarkdownDescription: "Manages one DHCP reservation on every host that has its network. The network isn't " +
 		"restarted. The network's `virtfleet_network` must not set `ips[*].dhcp.hosts`, because the network then " +
-		"removes reservations that aren't in that list. Another `network`, `mac` or `duid` replaces the reservation.",
+		"removes reservations that aren't in that list.\n\n" +
+		"Another `network`, `mac` or `duid` replaces the reservation. With `create_before_destroy`, `ip` and `name` must " +
+		"change, too.\n\n" +
+		"Declare a reservation in one configuration only: if another one has it, too, a destroy in either removes it. The " +
+		"plan warns if a new resource takes over what hosts have.",
 	Attributes: map[string]schema.Attribute{
 		"id": value.StableString("Network and MAC address or DUID: `lan/52:54:00:12:34:56`."),
 		"network": schema.StringAttribute{

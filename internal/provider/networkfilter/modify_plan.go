@@ -2,6 +2,8 @@ package networkfilter
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -14,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
 // ModifyPlan plans the filter as present on every host, and lists what uses a filter that is to be destroyed.
@@ -39,6 +42,9 @@ func (r *filterResource) ModifyPlan(
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	r.Data.Planned.Plan(status.NetworkFilter, plan.Name.ValueString(), targets.Names())
+	if !resp.Diagnostics.HasError() && !resp.Plan.Raw.Equal(req.State.Raw) && !onhosts.Undecided(plan.Hosts) {
+		resp.Diagnostics.Append(r.warnOfMissing(ctx, &plan, targets)...)
+	}
 	if req.State.Raw.IsNull() || resp.Diagnostics.HasError() {
 		return
 	}
@@ -50,6 +56,41 @@ func (r *filterResource) ModifyPlan(
 	}
 	states := onhosts.PlanStates(targets, plan.Hosts, state.HostStates, onhosts.Present)
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName), states)...)
+}
+
+// warnOfMissing warns of filters that are part of the filter and that hosts don't have. libvirt accepts its definition
+// all the same, in whichever order the filters are created, but starts no VM with it.
+func (r *filterResource) warnOfMissing(ctx context.Context, plan *model, targets hostset.Set) (diags diag.Diagnostics) {
+	f, _, diags := plan.filter()
+	names, planned := f.Referenced(), r.Data.Planned.All()
+	answers := hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
+		var lacks []string
+		for _, name := range names {
+			if planned.On(h.Name(), status.NetworkFilter, name) {
+				continue
+			}
+			has, err := h.HasNWFilter(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			if !has {
+				lacks = append(lacks, name)
+			}
+		}
+		return &lacks, nil
+	})
+	hosts := map[string][]string{}
+	for _, a := range hostset.Found(answers) {
+		if lacks := strings.Join(*a.Value, ", "); lacks != "" {
+			hosts[lacks] = append(hosts[lacks], a.Host)
+		}
+	}
+	for _, lacks := range value.Keys(hosts) {
+		diags.AddWarning("Network filter not found", fmt.Sprintf("%s refers to filters that hosts don't have: %s. Host: %s. "+
+			"VMs with it don't start there. Correct the names, or create these filters, for example in this apply.",
+			plan.noun(), lacks, strings.Join(hosts[lacks], ", ")))
+	}
+	return diags
 }
 
 // warnOfUsers lists what uses a filter that is to be removed from hosts.

@@ -69,6 +69,16 @@ func ImportRemedy(typeName, id string) string {
 		typeName, id)
 }
 
+// TakenOver returns the warning that hosts have what a new resource is to have, and that it takes that over. No host
+// knows which resources have it. detail says what the hosts have.
+func TakenOver(at path.Path, detail string) diag.Diagnostic {
+	return diag.NewAttributeWarningDiagnostic(at, "Object exists already", detail+"\n\nThere is nothing to do if an "+
+		"interrupted apply has left it, or if this apply replaces or renames its resource. But if a resource of another "+
+		"configuration has it, both have it from now on, and a destroy of either removes it for both. Then declare it in one "+
+		"of them only. To take a resource out of a configuration without a destroy, use a removed block with lifecycle { "+
+		"destroy = false }.")
+}
+
 // PoolRemedy says what to do if no host has the storage pool that a configuration names.
 const PoolRemedy = "Correct pool. For a storage pool of this configuration, set it to the name attribute of the " +
 	"virtfleet_storage_pool, which is then created first. " + AbsentFromPlan

@@ -1,0 +1,114 @@
+package network_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccNetwork_bridgeInUse: a plan says that libvirt can't create the bridge of a network: it is one of the host, of
+// another network, or of another network of the same plan. It says nothing of the network's own bridge.
+func TestAccNetwork_bridgeInUse(t *testing.T) {
+	t.Parallel()
+	const title = "Bridge is in use"
+	l := lab.Open(t)
+	name := lab.Name(t)
+	own, plain := "vi"+name[len(name)-6:], "vj"+name[len(name)-6:]
+	l.Run(t, "kvm1", "ip", "link", "add", plain, "type", "bridge")
+	t.Cleanup(func() {
+		if _, err := l.Host("kvm1").Run(context.WithoutCancel(t.Context()), "ip", "link", "del", plain); err != nil {
+			t.Error(err)
+		}
+	})
+	c := acctest.NewCLI(t)
+	network := func(key, bridge, more string) string {
+		return fmt.Sprintf("resource \"virtfleet_network\" %[1]q {\n  name = \"%[2]s-%[1]s\"\n  bridge = %[3]q\n  %[4]s\n}\n",
+			key, name, bridge, more)
+	}
+	config := func(networks ...string) {
+		t.Helper()
+		c.Config(t, acctest.OneHost(l)+strings.Join(networks, ""))
+	}
+	expect := func(when, out string, words ...string) {
+		t.Helper()
+		for _, word := range words {
+			if !strings.Contains(out, word) {
+				t.Errorf("%s: %q isn't in %s", when, word, out)
+			}
+		}
+		if len(words) == 0 && strings.Contains(out, title) {
+			t.Errorf("%s: %s", when, out)
+		}
+	}
+	config(network("one", own, ""))
+	expect("a new one", c.Run(t, "apply"))
+	config(network("one", own, "mtu = 1400"), network("two", own, ""))
+	expect("two of one plan", c.Fail(t, "plan"), title, "are both planned with the bridge \""+own+"\" on host \"kvm1\"")
+	config(network("one", own, ""), network("two", plain, ""))
+	expect("of the host", c.Fail(t, "apply"), title, "belongs to the host itself", "Unable to create network")
+	config(network("one", own, ""), network("two", plain, `forward = { mode = "bridge" }`))
+	expect("a network on the host's bridge", c.Run(t, "apply"))
+	if out, empty := c.Empty(t); !empty {
+		t.Error(out)
+	}
+
+	// Another configuration's network, whether it is active or not.
+	other := acctest.NewCLI(t)
+	other.Config(t, acctest.OneHost(l)+network("three", own, ""))
+	expect("of another network", other.Fail(t, "apply"), title, "belongs to network "+name+"-one",
+		"Unable to create network")
+	l.Virsh(t, "kvm1", "net-destroy", name+"-one")
+	expect("of an inactive network", other.Run(t, "plan"), title, "belongs to network "+name+"-one")
+	expect("stopped by hand", c.Run(t, "apply"))
+	config(network("one", own, "mtu = 1400"), network("two", plain, `forward = { mode = "bridge" }`))
+	expect("changed", c.Run(t, "apply"))
+	// From a bridge that libvirt creates to one of the host.
+	config(network("one", plain, `forward = { mode = "bridge" }`), network("two", plain, `forward = { mode = "bridge" }`))
+	expect("on the host's bridge", c.Run(t, "apply"))
+	if xml := l.Virsh(t, "kvm1", "net-dumpxml", name+"-one"); !strings.Contains(xml, "<bridge name='"+plain+"'/>") {
+		t.Error(xml)
+	}
+	if out, empty := c.Empty(t); !empty {
+		t.Error(out)
+	}
+	c.Run(t, "destroy")
+	if all := l.Virsh(t, "kvm1", "net-list", "--all", "--name"); strings.Contains(all, name) {
+		t.Errorf("left: %s", all)
+	}
+}
+
+// TestAccNetwork_natPorts: of the ports to translate to, the first or the last one is enough.
+func TestAccNetwork_natPorts(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	c := acctest.NewCLI(t)
+	for says, want := range map[string]string{
+		"port_end = 3000": "<port start='1024' end='3000'/>", "port_start = 2000": "<port start='2000' end='65535'/>",
+	} {
+		c.Config(t, acctest.OneHost(l)+fmt.Sprintf(`
+resource "virtfleet_network" "this" {
+  name    = %q
+  forward = { mode = "nat", nat = { %s } }
+  ips     = [{ address = "10.213.24.1/24" }]
+}
+`, name, says))
+		c.Run(t, "apply")
+		for _, flags := range [][]string{nil, {"--inactive"}} {
+			if xml := l.Virsh(t, "kvm1", append([]string{"net-dumpxml", name}, flags...)...); !strings.Contains(xml, want) {
+				t.Errorf("%s: want %s in %s", says, want, xml)
+			}
+		}
+		if out, empty := c.Empty(t); !empty {
+			t.Errorf("%s: %s", says, out)
+		}
+	}
+	c.Run(t, "destroy")
+	if all := l.Virsh(t, "kvm1", "net-list", "--all", "--name"); strings.Contains(all, name) {
+		t.Errorf("left: %s", all)
+	}
+}
