@@ -232,18 +232,19 @@ func TestApply_memory(t *testing.T) {
 func TestTrimMemory(t *testing.T) {
 	t.Parallel()
 	const headroom = `<memory>163840</memory><currentMemory>65536</currentMemory>`
-	cell := func(kib string) string { return `<cpu><numa><cell id="0" cpus="0" memory="` + kib + `"/></numa></cpu>` }
+	const cell = `<cpu><numa><cell id="0" cpus="0" memory="163840"/></numa></cpu>`
+	const dimm = `<devices><memory model="dimm"><target><size>98304</size></target></memory></devices>`
 	declared := Spec{Values: Values{cpuNUMA: FormatTable(map[string]Row{"0": {"memory": "167772160"}})}}
 	for name, c := range map[string]struct {
 		has      string
 		declared Spec
 		come     []string
 	}{
-		"headroom":                   {has: headroom, come: []string{`<memory unit="KiB">65536<`}},
-		"none":                       {has: `<memory>65536</memory><currentMemory>65536</currentMemory>`},
-		"of a cell":                  {has: headroom + cell("163840"), come: []string{`<memory unit="KiB">65536<`, `memory="65536"`}},
-		"of a cell that is declared": {has: headroom + cell("163840"), declared: declared},
-		"of memory devices":          {has: headroom + `<devices><memory model="dimm"><target><size>98304</size></target></memory></devices>`},
+		"headroom":  {has: headroom, come: []string{`<memory unit="KiB">65536<`}},
+		"none":      {has: `<memory>65536</memory><currentMemory>65536</currentMemory>`},
+		"of a cell": {has: headroom + cell, come: []string{`<memory unit="KiB">65536<`, `memory="65536"`}},
+		"declared":  {has: headroom + cell, declared: declared},
+		"plugged":   {has: headroom + dimm},
 	} {
 		d, err := Parse(`<domain type="qemu"><name>vm</name>` + c.has + `</domain>`)
 		if err != nil {
