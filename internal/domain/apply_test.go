@@ -227,6 +227,48 @@ func TestApply_memory(t *testing.T) {
 	})
 }
 
+// Memory that only a balloon takes from the guest is removed from a definition, its NUMA cells' included, unless these
+// are declared.
+func TestTrimMemory(t *testing.T) {
+	t.Parallel()
+	const headroom = `<memory>163840</memory><currentMemory>65536</currentMemory>`
+	const cell = `<cpu><numa><cell id="0" cpus="0" memory="163840"/></numa></cpu>`
+	const dimm = `<devices><memory model="dimm"><target><size>98304</size></target></memory></devices>`
+	declared := Spec{Values: Values{cpuNUMA: FormatTable(map[string]Row{"0": {"memory": "167772160"}})}}
+	for name, c := range map[string]struct {
+		has      string
+		declared Spec
+		come     []string
+	}{
+		"headroom":  {has: headroom, come: []string{`<memory unit="KiB">65536<`}},
+		"none":      {has: `<memory>65536</memory><currentMemory>65536</currentMemory>`},
+		"of a cell": {has: headroom + cell, come: []string{`<memory unit="KiB">65536<`, `memory="65536"`}},
+		"declared":  {has: headroom + cell, declared: declared},
+		"plugged":   {has: headroom + dimm},
+	} {
+		d, err := Parse(`<domain type="qemu"><name>vm</name>` + c.has + `</domain>`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := d.Canonical()
+		if did := d.TrimMemory(c.declared); did != (c.come != nil) {
+			t.Errorf("%s: it reports %v", name, did)
+		}
+		xml, err := d.XML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range c.come {
+			if !strings.Contains(xml, part) {
+				t.Errorf("%s: %q isn't in %s", name, part, xml)
+			}
+		}
+		if size := *d.Spec().Memory.Size; size != 64*mib || c.come == nil && d.Canonical() != before {
+			t.Errorf("%s: its size is %d, and it was changed: %v", name, size, d.Canonical() != before)
+		}
+	}
+}
+
 func TestApply_firmwareAndKernel(t *testing.T) {
 	t.Parallel()
 	ofType := func(kind string, secure *bool) Spec {

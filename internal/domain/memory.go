@@ -173,6 +173,19 @@ func (d *Definition) applySize(want Memory, cells bool) error {
 	return nil
 }
 
+// TrimMemory removes the memory beyond the size, which only a balloon takes from the guest. It reports whether it did:
+// it leaves the memory of declared NUMA cells and of memory devices.
+func (d *Definition) TrimMemory(declared Spec) bool {
+	have := d.readMemory()
+	_, cells := declared.Values[cpuNUMA]
+	to := pick(have.Size, nil, 0)
+	if cells || to == 0 || pick(have.Installed, nil, 0) <= to || d.applyBootMemory(to) != nil {
+		return false
+	}
+	setSize(ensure(d.root(), "memory", "maxMemory", "uuid", "name"), to+d.deviceMemory())
+	return true
+}
+
 // applyMaxMemory sets <maxMemory>. libvirt requires a NUMA cell to plug memory into.
 func (d *Definition) applyMaxMemory(have Memory, to uint64) error {
 	if to == 0 {

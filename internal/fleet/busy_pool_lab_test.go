@@ -22,13 +22,7 @@ func TestLab_disksOfABusyPoolAreRemoved(t *testing.T) {
 	d.Metadata.Host = host
 	vm := create(t, f, l, d)
 
-	// The program that libvirt makes images with waits.
-	l.Run(t, host, "sh", "-ec", `cd "$0"
-cp /usr/bin/qemu-img real
-printf '#!/bin/sh\n: >%s/begun\nuntil [ -e %s/go ]; do sleep 0.1; done\nexec %s/real "$@"\n' "$0" "$0" "$0" >waits
-chmod +x waits
-mount --bind waits /usr/bin/qemu-img`, dir)
-
+	begun, release := slowImages(t, l, host, dir)
 	made := make(chan error, 1)
 
 	go func() {
@@ -36,11 +30,7 @@ mount --bind waits /usr/bin/qemu-img`, dir)
 		made <- err
 	}()
 
-	lab.Await(t, "an image to be made", func() bool {
-		_, err := l.Host(host).Run(t.Context(), "test", "-e", dir+"/begun")
-
-		return err == nil
-	})
+	begun()
 
 	type deleted struct {
 		report *lifecycle.DeleteReport
@@ -58,7 +48,7 @@ mount --bind waits /usr/bin/qemu-img`, dir)
 
 	// It is asked ten times a second. Ten seconds are enough for a small image, not for this one.
 	lab.Await(t, "libvirt to refuse for long", func() bool { return len(result) > 0 || refused() > before+120 })
-	l.Run(t, host, "touch", dir+"/go")
+	release()
 
 	if err := <-made; err != nil {
 		t.Error(err)

@@ -185,8 +185,26 @@ func (c *conn) createVolume(
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, source.Free()) }()
+	if err := c.verifyNoVolume(p, v.Name); err != nil {
+		return nil, err
+	}
 	c.countCall("virStorageVolCreateXMLFrom")
 	return p.StorageVolCreateXMLFrom(v.Document, source, flags)
+}
+
+// verifyNoVolume returns ErrExists if the pool has the volume, also if libvirt is still creating it. When it copies,
+// libvirt has no error number of its own for that.
+func (c *conn) verifyNoVolume(p *golibvirt.StoragePool, name string) error {
+	c.countCall("virStorageVolLookupByName")
+	volume, err := p.LookupStorageVolByName(name)
+	if err == nil {
+		exists := golibvirt.Error{Code: golibvirt.ERR_STORAGE_VOL_EXIST, Message: "the storage pool has such a volume"}
+		return errors.Join(exists, volume.Free())
+	}
+	if codeOf(err) == golibvirt.ERR_NO_STORAGE_VOL {
+		return nil
+	}
+	return err
 }
 
 // GrowVolume grows a volume that VMs use with the format, or with the one that libvirt has found if it is "", to that

@@ -62,7 +62,11 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 		return err
 	}
 	return s.locked(ctx, r.Host, r.Ref, "removing", func(ctx context.Context) error {
-		if err := readAgain(ctx, h, r.Ref.Pool); err != nil && !errors.Is(err, libvirt.ErrNotFound) &&
+		read := readAgain
+		if r.Creating { // libvirt may still be copying for a run that was killed, for as long as the copy takes.
+			read = s.awaitIdle
+		}
+		if err := read(ctx, h, r.Ref.Pool); err != nil && !errors.Is(err, libvirt.ErrNotFound) &&
 			!errors.Is(err, libvirt.ErrOperationInvalid) {
 			return err
 		}

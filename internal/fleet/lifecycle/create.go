@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -45,7 +46,9 @@ func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.V
 	}
 
 	if existing != nil {
-		return m.completeInterrupted(ctx, existing, d)
+		if vm, err := m.completeInterrupted(ctx, existing, d); !errors.Is(err, errUndone) {
+			return vm, err
+		}
 	}
 
 	// The room is reserved until the host has the definition, whose mark then counts instead.
@@ -319,11 +322,18 @@ func (m *Manager) undoCreate(
 		return nil, kept(vm, "its guest may have run", cause)
 	}
 
+	rest := "nothing of it was left on the host"
+
 	if err == nil && len(vm.Metadata.OwnDisks) > 0 {
-		if err := m.undoDisks(ctx, vm); err != nil {
+		stay, err := m.undoDisks(ctx, vm)
+		if err != nil {
 			h.Forget()
 
 			return nil, errors.Join(cause, fmt.Errorf("removing what was made so far: %w", err))
+		}
+
+		if len(stay) > 0 {
+			rest = "of it, the host still has " + strings.Join(stay, "; ")
 		}
 	}
 
@@ -346,7 +356,7 @@ func (m *Manager) undoCreate(
 
 	var e *inventory.Error
 	if errors.As(cause, &e) && e.Detail != "" {
-		e.Detail += "; nothing of it was left on the host"
+		e.Detail += "; " + rest
 	}
 
 	return nil, cause

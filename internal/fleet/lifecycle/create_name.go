@@ -89,7 +89,7 @@ func (u *update) checkRename(ctx context.Context) error {
 }
 
 // completeInterrupted completes a VM that an interrupted Create left behind. It returns an error if the VM of that name
-// is any other VM.
+// is any other VM, and errUndone if the run that was creating it has removed it.
 func (m *Manager) completeInterrupted(
 	ctx context.Context, vm *inventory.VM, d placement.Desired,
 ) (*inventory.VM, error) {
@@ -100,6 +100,10 @@ func (m *Manager) completeInterrupted(
 	// The run that made the mark may still be creating the VM. Then that run has the lock.
 	return m.underLock(ctx, vm.On, vm.UUID, func(held context.Context) (*inventory.VM, error) {
 		now, err := m.hosts.FindNow(held, vm.UUID, inventory.LastKnown{})
+		if inventory.IsNotFound(err) {
+			return nil, errUndone
+		}
+
 		if err != nil {
 			return nil, err
 		}

@@ -18,3 +18,6 @@ var (
 // errSeenDisk means that a disk that is marked as being created has data that a guest may have written, so that it is
 // not created again.
 var errSeenDisk = fmt.Errorf("%w: a guest may have written to the disk", inventory.ErrExists)
+
+// errUndone means that another run was creating the VM, and has removed it.
+var errUndone = errors.New("another run was creating the VM, and has removed it")

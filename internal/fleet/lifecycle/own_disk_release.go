@@ -269,8 +269,8 @@ func (m *Manager) unseenDisks(ctx context.Context, h *inventory.Host, id string)
 }
 
 // undoDisks removes the disks of a new VM that no guest has seen. It first marks them as being created: if this run is
-// interrupted, the next Create creates them again.
-func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) error {
+// interrupted, the next Create creates them again. It returns the disks that stay because something else uses them now.
+func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) (stay []string, err error) {
 	metadata := vm.Metadata
 	metadata.OwnDisks = maps.Clone(metadata.OwnDisks)
 
@@ -280,13 +280,10 @@ func (m *Manager) undoDisks(ctx context.Context, vm *inventory.VM) error {
 	}
 
 	if _, err := records.WriteMetadata(ctx, vm, metadata); err != nil {
-		return err
+		return nil, err
 	}
 
-	// A disk that something else uses now stays.
-	_, err := m.releaseOwnDisks(ctx, vm, true)
-
-	return err
+	return m.releaseOwnDisks(ctx, vm, true)
 }
 
 // kept adds to the cause that the VM, which could not be completed, is kept with its disks, and why.

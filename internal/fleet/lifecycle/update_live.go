@@ -139,7 +139,11 @@ func (u *update) changeAttribute(ctx context.Context, s domain.Step) error {
 			return err
 		}
 
-		return u.awaitBalloon(ctx, s.Bytes)
+		if err := u.awaitBalloon(ctx, s.Bytes); err != nil {
+			return errors.Join(err, u.trimMemory(ctx, s.Bytes))
+		}
+
+		return nil
 	case domain.Attach:
 		return conn.AttachDevice(ctx, id, s.XML, libvirt.AffectLive)
 	case domain.Detach:
@@ -227,6 +231,10 @@ func (u *update) stepFailed(s domain.Step, err error) error {
 		VM: u.vm.Name, Host: u.vm.Host, Err: err, Detail: fmt.Sprintf("changing %s of the running VM", s.Path),
 		Remedy: inventory.LimitRemedy(err),
 	}
+	if cause, ok := errors.AsType[*inventory.Error](err); ok {
+		e.Remedy = cmp.Or(cause.Remedy, e.Remedy)
+	}
+
 	if s.Kind == domain.ChangeMedium && errors.Is(err, libvirt.ErrBusy) {
 		e.Remedy = "The guest has locked the drive. Unmount or eject the medium in the guest, or stop the VM: then it " +
 			"starts with the new medium."
@@ -279,6 +287,46 @@ func (u *update) awaitBalloon(ctx context.Context, bytes uint64) error {
 	}
 
 	return nil
+}
+
+// trimMemory takes the memory beyond the VM's size out of its definition if the guest was told to have that size, and
+// has kept everything that it was started with: its balloon has no driver. Otherwise it would have that memory after
+// each restart as well.
+func (u *update) trimMemory(ctx context.Context, bytes uint64) error {
+	if err := u.refresh(ctx); err != nil {
+		return err
+	}
+
+	if !u.vm.Active || !u.vm.Persistent || u.vm.LiveSpec == nil {
+		return nil
+	}
+
+	is := u.vm.LiveSpec.Memory
+	if is.Size == nil || is.Installed == nil || *is.Size != *is.Installed || *is.Size <= bytes {
+		return nil
+	}
+
+	current, present, err := u.readComplete(ctx)
+	if err != nil {
+		return err
+	}
+
+	definition := current.Clone()
+	if !definition.TrimMemory(u.want.Spec) {
+		return nil
+	}
+
+	xml, err := definition.XML()
+	if err != nil {
+		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
+	}
+
+	u.manager.log.InfoContext(ctx, "removing memory beyond the VM's size from its definition", "name", u.vm.Name,
+		"host", u.vm.Host)
+
+	_, err = u.vm.On.Conn.RedefineDomain(ctx, xml, present)
+
+	return err
 }
 
 // awaitBootBalloon waits, after a start, until the guest has returned the memory beyond the VM's size: a guest boots

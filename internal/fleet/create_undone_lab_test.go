@@ -1,0 +1,103 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+)
+
+// slowImages makes libvirt on a host wait before it makes an image with qemu-img, until release is called. begun is
+// called to wait until libvirt makes one.
+func slowImages(t *testing.T, l *lab.Lab, host, dir string) (begun, release func()) {
+	t.Helper()
+	l.Run(t, host, "sh", "-ec", `cd "$0"
+cp /usr/bin/qemu-img real
+printf '#!/bin/sh\n: >%s/begun\nuntil [ -e %s/go ]; do sleep 0.1; done\nexec %s/real "$@"\n' "$0" "$0" "$0" >waits
+chmod +x waits
+mount --bind waits /usr/bin/qemu-img`, dir)
+
+	begun = func() {
+		lab.Await(t, "an image to be made", func() bool {
+			_, err := l.Host(host).Run(t.Context(), "test", "-e", dir+"/begun")
+
+			return err == nil
+		})
+	}
+
+	return begun, func() { l.Run(t, host, "touch", dir+"/go") }
+}
+
+// A run is broken off while libvirt makes a disk of its new VM, and removes what it has begun. Another run of the same
+// configuration has found the VM, and waits for its lock: it creates the VM, as if it had come later.
+func TestLab_createThatIsUndoneMeanwhile(t *testing.T) {
+	t.Parallel()
+
+	l, pool := lab.Open(t), lab.Name(t)
+	host := l.StartHost(t).Name
+	first, next := labFleet(t, l, "first", nil), labFleet(t, l, "next", nil)
+	dir := directory(t, l, host)
+	diskPool(t, l, host, pool, dir)
+
+	begun, release := slowImages(t, l, host, dir)
+
+	d := owner(t, l, "Halted", pool)
+	d.Metadata.Host = host
+	l.RemoveDomain(t, d.Spec.Name)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	type created struct {
+		vm  *inventory.VM
+		err error
+	}
+
+	undone, made, waits := make(chan created, 1), make(chan created, 1), make(chan struct{})
+
+	go func() {
+		vm, err := first.Create(ctx, d)
+		undone <- created{vm, err}
+	}()
+
+	begun()
+	listen(next, &onLog{Message: "waiting for another run's lease", Do: func() { close(waits) }})
+
+	go func() {
+		vm, err := next.Create(t.Context(), d)
+		made <- created{vm, err}
+	}()
+
+	select {
+	case <-waits:
+	case r := <-made:
+		t.Fatalf("the other run didn't wait: %+v, %v", r.vm, r.err)
+	}
+
+	cancel()
+	release()
+
+	if r := <-undone; r.vm != nil || !errors.Is(r.err, context.Canceled) {
+		t.Errorf("broken off: %+v, %v", r.vm, r.err)
+	}
+
+	r := <-made
+	if r.err != nil {
+		t.Fatalf("the other run: %v", r.err)
+	}
+
+	if err := next.FinishCreate(t.Context(), r.vm); err != nil {
+		t.Error(err)
+	}
+
+	onlyOn(t, next, r.vm.UUID, host)
+	hasOnly(t, l, host, dir+"/"+pool, r.vm.Metadata.OwnDisks["disk0"].Path)
+
+	if report, err := next.Delete(t.Context(), r.vm.UUID, lastOf(r.vm), 0); err != nil || len(report.KeptDisks) > 0 {
+		t.Errorf("deleting it: %+v, %v", report, err)
+	}
+
+	hasOnly(t, l, host, dir+"/"+pool)
+}
