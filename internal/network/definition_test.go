@@ -233,7 +233,7 @@ func TestChanges_tellLiveFromRestart(t *testing.T) {
 		"DNS host": {
 			dns(`"txt": [], "hosts": [{"ip": "192.168.10.2", "names": ["gw"]}, {"ip": "192.168.10.3", "names": ["db"]}]`),
 			[]libvirt.NetworkUpdate{
-				update(libvirt.NetworkDelete, libvirt.NetworkDNSHost, -1, `<host ip="192.168.10.2"><hostname>gw</hostname></host>`),
+				update(libvirt.NetworkDelete, libvirt.NetworkDNSHost, -1, `<host ip="192.168.10.2"/>`),
 				update(libvirt.NetworkAdd, libvirt.NetworkDNSHost, -1, `<host ip="192.168.10.2"><hostname>gw</hostname></host>`),
 				update(libvirt.NetworkAdd, libvirt.NetworkDNSHost, -1, `<host ip="192.168.10.3"><hostname>db</hostname></host>`),
 				update(libvirt.NetworkDelete, libvirt.NetworkDNSTXT, -1, `<txt name="a" value="b c"/>`),

@@ -68,10 +68,10 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 				"their `lifecycle` has `ignore_changes`, plans of VMs with a disk from the image fail, and volumes from it " +
 				"**are replaced, without their data**."),
 			"name": schema.StringAttribute{
-				MarkdownDescription: "Name of the image. Each copy is a volume named `<name>-<first 12 digits of its " +
+				MarkdownDescription: "Name. Each copy is a volume named `<name>-<first 12 digits of its " +
 					"SHA-256>`. Images in one pool need different names, also in two configurations: those with one content " +
-					"share copies, and a destroy removes them for both: the plan warns. A change replaces the image, and **can " +
-					"delete volumes**: see `id`.",
+					"share copies, and a destroy removes them for both: the plan warns. A change replaces it, and **can delete " +
+					"volumes**: see `id`.",
 				Required:      true,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 				Validators: []validator.String{stringvalidator.RegexMatches(nameSyntax,

@@ -150,8 +150,8 @@ var ipsAttribute = schema.ListNestedAttribute{
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 		"address": requiredString("IPv4 or IPv6 address with its prefix length, such as `192.168.10.1/24`."),
 		"dhcp": schema.SingleNestedAttribute{
-			MarkdownDescription: "DHCP server of the network. Default: none, and reservations are removed. With `{}` " +
-				"these stay.",
+			MarkdownDescription: "DHCP server of the network. With `{}`, reservations stay. Default: none, without " +
+				"reservations.",
 			Optional: true,
 			Attributes: map[string]schema.Attribute{
 				"ranges": objectsAttribute("Ranges of addresses to hand out, both ends included.", map[string]schema.Attribute{
