@@ -70,7 +70,10 @@ func (b begun) matches(v libvirt.Volume) bool {
 func roundedUp(bytes, to uint64) bool { return bytes != 0 && to >= bytes && to-bytes < extent }
 
 func (r Ref) creation() hostset.Creation {
-	return hostset.Creation{Kind: "volume", Name: r.String()}
+	return hostset.Creation{Kind: creationKind, Name: r.String()}
+// creationKind is the kind of volumes in a hostset.Creation.
+const creationKind = "volume"
+
 }
 
 // recorded returns what a run recorded on a host about a volume that it was creating, and nil if there is no record.

@@ -15,7 +15,7 @@ import (
 
 // TestAccVolume_cephInterrupted: while QEMU copies into Ceph, no run sees a virtual machine. If the run is killed, the
 // copying ends with it, and so it does if libvirtd is killed, at the latest when the volume is created again. What is
-// left of the volume can't be imported, and the next apply creates it again.
+// left of the volume can't be imported, no virtual machine gets it, and the next apply creates it again.
 func TestAccVolume_cephInterrupted(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -87,6 +87,15 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 		}
 	}
 	// Clients write that many bytes a second.
+	const after = "run_strategy = \"Halted\"\ndepends_on = [virtfleet_volume.root]"
+	tf.Config(t, declared+onVolume(h.Name, name, ref, after))
+	if is := tf.Actions(t); is["virtfleet_volume.root"] != "create" || is["virtfleet_virtual_machine.this"] != "create" {
+		t.Errorf("the plan that creates the volume again has %v", is)
+	}
+	tf.Config(t, base+onVolume(h.Name, name, ref, ""))
+	if out := tf.Fail(t, "plan"); !strings.Contains(out, "may lack a part of its content") {
+		t.Errorf("the plan of a virtual machine with it says: %s", out)
+	}
 	ceph.RBD(t, "config", "pool", "set", ceph.Pool, "rbd_qos_bps_limit", fmt.Sprint(2<<20))
 
 	running := begins()
