@@ -195,8 +195,14 @@ import {
 		t.Errorf("the import says: %s", out)
 	}
 	restore := l.KillLibvirtd(t, second)
-	if out := imports.Fail(t, "plan"); !strings.Contains(out, "Unable to import volume") {
-		t.Errorf("the import while a host doesn't answer says: %s", out)
+	out := imports.Fail(t, "plan")
+	for _, want := range []string{
+		"Unable to import volume", "has the storage pool and can't be asked whether a run was creating the volume",
+		"fenced = true", "Host: " + second.Name,
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the import while a host doesn't answer doesn't say %q: %s", want, out)
+		}
 	}
 	restore()
 	if err := record.End(t.Context(), conn); err != nil {
