@@ -34,9 +34,11 @@ func Preallocations() []string {
 // Thick reports whether a volume with this preallocation occupies all its space at once.
 func Thick(preallocation string) bool { return preallocation == PreallocationFull }
 
-// GrowsThick reports whether a volume also occupies the space that it grows by while no VM runs on it. libvirt does
-// that for raw volumes only.
-func GrowsThick(preallocation, format string) bool { return Thick(preallocation) && format == "raw" }
+// GrowsThick reports whether a volume with this preallocation also occupies the space that it grows by while no VM runs
+// on it. libvirt does that for raw files only, and refuses it in Ceph, where it makes every volume thin.
+func GrowsThick(preallocation string, v libvirt.Volume) bool {
+	return Thick(preallocation) && v.Format == "raw" && kindOf(v.PoolType).protocol == ""
+}
 
 // Disk is a volume to create.
 type Disk struct {
@@ -235,8 +237,7 @@ func (s *Storage) finishVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	if err != nil || made.UsedAs(d.usedFormat()).CapacityBytes >= d.Bytes {
 		return made, err
 	}
-	thick := GrowsThick(d.Preallocation, made.Format) && d.filledFrom == nil
-	if err := h.GrowVolume(ctx, *made, d.usedFormat(), d.Bytes, thick); err != nil {
+	if err := h.GrowVolume(ctx, *made, d.usedFormat(), d.Bytes, GrowsThick(d.Preallocation, *made)); err != nil {
 		return nil, err
 	}
 	return h.PoolVolume(ctx, d.Pool, d.Name)

@@ -87,7 +87,8 @@ func noCopier(t *testing.T, l *lab.Lab, host string) {
 }
 
 // TestAccVolume_ceph: QEMU copies an image, a volume that is based on it, and a volume of Ceph into volumes in Ceph,
-// byte by byte, also into larger ones. Ceph has no snapshot of them, so they can be removed.
+// byte by byte, also into larger ones. Ceph has no snapshot of them, so they can be removed. A volume that is to be
+// thick grows, too, although Ceph makes it thin.
 func TestAccVolume_ceph(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -103,7 +104,8 @@ resource "virtfleet_volume" "overlay" {
   pool  = virtfleet_storage_pool.this.name
   image = virtfleet_image.base.id
 }
-` + inCeph("based", "copy_of = virtfleet_volume.overlay.id") + inCeph("copy", "copy_of = virtfleet_volume.larger.id")
+` + inCeph("based", "copy_of = virtfleet_volume.overlay.id") + inCeph("copy", "copy_of = virtfleet_volume.larger.id") +
+		inCeph("thick", `preallocation = "full"`+"\nsize = \"8Mi\"")
 	tf := acctest.NewCLI(t)
 	tf.Config(t, base+inCeph("same", "image = virtfleet_image.base.id"))
 	if out := tf.Fail(t, "apply"); !strings.Contains(out, `set clone to "full"`) {
@@ -144,6 +146,10 @@ resource "virtfleet_volume" "overlay" {
 		t.Errorf("the copy of a disk of a VM that runs: %s", out)
 	}
 	l.Virsh(t, "kvm1", "destroy", name)
+	all = strings.ReplaceAll(all, `"8Mi"`, `"12Mi"`)
+	tf.Config(t, base+all)
+	tf.Run(t, "apply")
+	inCephIs(t, ceph, "thick", nil, 12<<20)
 	if has := strings.Fields(ceph.RBD(t, "ls", ceph.Pool)); slices.Contains(has, "late") {
 		t.Errorf("Ceph has %s", has)
 	}
