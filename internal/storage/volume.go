@@ -365,7 +365,7 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 			return fmt.Errorf("can't determine whether it is in use: %w", err)
 		}
 		if len(users) > 0 {
-			return fmt.Errorf("%w: %s", ErrInUse, users[0])
+			return inUse(users[0])
 		}
 		if err := checkRemoval(ctx, h, ref); err != nil {
 			return err

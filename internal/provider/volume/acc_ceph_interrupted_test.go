@@ -43,28 +43,10 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 		return strings.TrimSpace(l.Virsh(t, h.Name, "list", "--all", "--name"))
 	}
 	last := ""
-	// begins begins an apply, and waits until another copier than the last one copies.
 	begins := func() *acctest.Running {
 		t.Helper()
 		running := tf.Start(t, "apply")
-		lab.Await(t, "a copy into Ceph", func() bool {
-			select {
-			case <-running.Done():
-				t.Fatalf("the apply ended early: %s", running.Output())
-			default:
-			}
-			all := copiers()
-			if all == "" {
-				return false
-			}
-			id, err := l.TryVirsh(t, h.Name, "domid", all)
-			if err != nil || id == last {
-				return false
-			}
-			job, err := l.TryVirsh(t, h.Name, "blockjob", all, "vda", "--raw")
-			return err == nil && strings.Contains(job, "cur=") && !strings.Contains(job, "cur=0\n")
-		})
-		last = l.Virsh(t, h.Name, "domid", copiers())
+		last = awaitCopy(t, l, h.Name, running, last)
 		return running
 	}
 	killed := func(running *acctest.Running) {
@@ -87,15 +69,6 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 		}
 	}
 	// Clients write that many bytes a second.
-	const after = "run_strategy = \"Halted\"\ndepends_on = [virtfleet_volume.root]"
-	tf.Config(t, declared+onVolume(h.Name, name, ref, after))
-	if is := tf.Actions(t); is["virtfleet_volume.root"] != "create" || is["virtfleet_virtual_machine.this"] != "create" {
-		t.Errorf("the plan that creates the volume again has %v", is)
-	}
-	tf.Config(t, base+onVolume(h.Name, name, ref, ""))
-	if out := tf.Fail(t, "plan"); !strings.Contains(out, "may lack a part of its content") {
-		t.Errorf("the plan of a virtual machine with it says: %s", out)
-	}
 	ceph.RBD(t, "config", "pool", "set", ceph.Pool, "rbd_qos_bps_limit", fmt.Sprint(2<<20))
 
 	running := begins()
@@ -114,6 +87,15 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 
 	// Both daemons are killed: QEMU continues.
 	running = begins()
+	const after = "run_strategy = \"Halted\"\ndepends_on = [virtfleet_volume.root]"
+	tf.Config(t, declared+onVolume(h.Name, name, ref, after))
+	if is := tf.Actions(t); is["virtfleet_volume.root"] != "create" || is["virtfleet_virtual_machine.this"] != "create" {
+		t.Errorf("the plan that creates the volume again has %v", is)
+	}
+	tf.Config(t, base+onVolume(h.Name, name, ref, ""))
+	if out := tf.Fail(t, "plan"); !strings.Contains(out, "may lack a part of its content") {
+		t.Errorf("the plan of a virtual machine with it says: %s", out)
+	}
 	restart := l.KillLibvirtd(t, h)
 	killed(running)
 	restart()
@@ -181,3 +163,27 @@ func seesNone(t *testing.T, conn *libvirt.Host, name, uuid string) error {
 	}
 	return nil
 }
+// awaitCopy waits until a host copies with another copier than the last one, and returns that one's id. The host has no
+// other domain.
+func awaitCopy(t *testing.T, l *lab.Lab, host string, running *acctest.Running, last string) (id string) {
+	t.Helper()
+	lab.Await(t, "a copy into Ceph", func() bool {
+		select {
+		case <-running.Done():
+			t.Fatalf("the apply ended early: %s", running.Output())
+		default:
+		}
+		all := strings.TrimSpace(l.Virsh(t, host, "list", "--all", "--name"))
+		if all == "" {
+			return false
+		}
+		var err error
+		if id, err = l.TryVirsh(t, host, "domid", all); err != nil || id == last {
+			return false
+		}
+		job, err := l.TryVirsh(t, host, "blockjob", all, "vda", "--raw")
+		return err == nil && strings.Contains(job, "cur=") && !strings.Contains(job, "cur=0\n")
+	})
+	return id
+}
+

@@ -78,6 +78,21 @@ func inCephIs(t *testing.T, ceph *lab.Ceph, image string, content []byte, size i
 	}
 }
 
+// createOn creates a domain on a host with an image in Ceph as its disk. Its guest never runs. The host has the secret
+// of cephPool.
+func createOn(t *testing.T, l *lab.Lab, host, name string, ceph *lab.Ceph, image string) {
+	t.Helper()
+	vm := filepath.Join(t.TempDir(), "vm.xml")
+	if err := os.WriteFile(vm, fmt.Appendf(nil, "<domain type='qemu'><name>%s</name><memory unit='MiB'>32</memory>"+
+		"<os><type>hvm</type></os><devices><disk type='network'><driver name='qemu' type='raw'/>"+
+		"<source protocol='rbd' name='%s/%s'><host name='%s' port='%d'/><auth username='%s'>"+
+		"<secret type='ceph' uuid='%s'/></auth></source><target dev='vda' bus='virtio'/></disk></devices></domain>", name,
+		ceph.Pool, image, ceph.Host, ceph.Port, ceph.Username, l.SecretUUID(t, host, name)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Virsh(t, host, "create", vm, "--paused")
+}
+
 // noCopier checks that no domain is left on a host that copied a volume.
 func noCopier(t *testing.T, l *lab.Lab, host string) {
 	t.Helper()
@@ -131,25 +146,17 @@ resource "virtfleet_volume" "overlay" {
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
+	all = strings.ReplaceAll(all, `"8Mi"`, `"12Mi"`)
+	tf.Config(t, base+all)
+	tf.Run(t, "apply")
+	inCephIs(t, ceph, "thick", nil, 12<<20)
 	// The guest of a VM that runs may write to its disk.
-	vm := filepath.Join(t.TempDir(), "vm.xml")
-	if err := os.WriteFile(vm, fmt.Appendf(nil, "<domain type='qemu'><name>%s</name><memory unit='MiB'>32</memory>"+
-		"<os><type>hvm</type></os><devices><disk type='network'><driver name='qemu' type='raw'/>"+
-		"<source protocol='rbd' name='%s/larger'><host name='%s' port='%d'/><auth username='%s'>"+
-		"<secret type='ceph' uuid='%s'/></auth></source><target dev='vda' bus='virtio'/></disk></devices></domain>", name,
-		ceph.Pool, ceph.Host, ceph.Port, ceph.Username, l.SecretUUID(t, "kvm1", name)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l.Virsh(t, "kvm1", "create", vm, "--paused")
+	createOn(t, l, "kvm1", name, ceph, "larger")
 	tf.Config(t, base+all+inCeph("late", "copy_of = virtfleet_volume.larger.id"))
 	if out := tf.Fail(t, "apply"); !strings.Contains(out, "so it may write while the volume is copied") {
 		t.Errorf("the copy of a disk of a VM that runs: %s", out)
 	}
 	l.Virsh(t, "kvm1", "destroy", name)
-	all = strings.ReplaceAll(all, `"8Mi"`, `"12Mi"`)
-	tf.Config(t, base+all)
-	tf.Run(t, "apply")
-	inCephIs(t, ceph, "thick", nil, 12<<20)
 	if has := strings.Fields(ceph.RBD(t, "ls", ceph.Pool)); slices.Contains(has, "late") {
 		t.Errorf("Ceph has %s", has)
 	}
