@@ -98,6 +98,9 @@ func (h *Host) CopyDisk(ctx context.Context, d DiskCopy) (err error) {
 	defer func() {
 		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), slowTimeout)
 		defer cancel()
+		if ctx.Err() != nil && !h.Answers(cleaning) {
+			return // It hangs. The copier ends with its connection.
+		}
 		if ended := h.EndCopier(cleaning, d.Pool, d.Name); ended != nil && err != nil {
 			err = errors.Join(err, ended)
 		}
@@ -113,9 +116,6 @@ func (h *Host) CopyDisk(ctx context.Context, d DiskCopy) (err error) {
 	return h.wrap(s, err, lost)
 }
 
-// EndCopier ends the domain that copies into a volume. It is no error if there is none.
-func (h *Host) EndCopier(ctx context.Context, pool, volume string) error {
-	err := h.DestroyDomain(ctx, copierUUID(copierName(pool, volume)), false)
 // Copy is a copy that QEMU makes.
 type Copy struct {
 	// Into is the volume that is written, as "<pool>/<name>".
@@ -148,6 +148,9 @@ func newCopy(document string) Copy {
 	return Copy{Into: strings.TrimPrefix(is.Title, copierTitle), XML: document}
 }
 
+// EndCopier ends the domain that copies into a volume. It is no error if there is none.
+func (h *Host) EndCopier(ctx context.Context, pool, volume string) error {
+	err := h.DestroyDomain(ctx, copierUUID(copierName(pool, volume)), false)
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrOperationInvalid) {
 		return nil // libvirt says the second about a domain that it has just ended.
 	}

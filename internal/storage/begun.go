@@ -247,7 +247,7 @@ func (s *Storage) EndCreation(ctx context.Context, host string, ref Ref) {
 // endFailedVolume removes the record of a creation that has failed. If a part of the volume may be left, it renews the
 // record.
 func (s *Storage) endFailedVolume(ctx context.Context, h *libvirt.Host, ref Ref) {
-	looking, cancel := hostset.CleanupContext(ctx)
+	looking, cancel := hostset.CleanupOn(ctx, h)
 	defer cancel()
 	if _, err := h.PoolVolume(looking, ref.Pool, ref.Name); errors.Is(err, libvirt.ErrNotFound) {
 		s.endVolume(ctx, h, ref)

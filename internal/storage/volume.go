@@ -213,7 +213,7 @@ func (s *Storage) createAndFinish(
 	}
 	made, err = s.finishVolume(ctx, h, d)
 	if err != nil {
-		cleaning, cancel := hostset.CleanupContext(ctx)
+		cleaning, cancel := hostset.CleanupOn(ctx, h)
 		defer cancel()
 		return nil, true, errors.Join(err, h.DeleteVolume(cleaning, d.Pool, d.Name))
 	}

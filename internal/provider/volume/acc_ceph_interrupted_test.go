@@ -6,12 +6,16 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
+
+// interruptPatience is longer than an interrupted copy takes to end, and shorter than each call's own limit together.
+const interruptPatience = time.Minute
 
 // TestAccVolume_cephInterrupted: while QEMU copies into Ceph, no run sees a virtual machine. If the run is killed, the
 // copying ends with it, and so it does if libvirtd is killed, at the latest when the volume is created again. What is
@@ -83,10 +87,6 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 	if out := tf.Fail(t, "plan"); !strings.Contains(out, "may lack a part of its content") {
 		t.Errorf("the import says: %s", out)
 	}
-	tf.Config(t, declared)
-
-	// Both daemons are killed: QEMU continues.
-	running = begins()
 	const after = "run_strategy = \"Halted\"\ndepends_on = [virtfleet_volume.root]"
 	tf.Config(t, declared+onVolume(h.Name, name, ref, after))
 	if is := tf.Actions(t); is["virtfleet_volume.root"] != "create" || is["virtfleet_virtual_machine.this"] != "create" {
@@ -96,6 +96,10 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 	if out := tf.Fail(t, "plan"); !strings.Contains(out, "may lack a part of its content") {
 		t.Errorf("the plan of a virtual machine with it says: %s", out)
 	}
+	tf.Config(t, declared)
+
+	// Both daemons are killed: QEMU continues.
+	running = begins()
 	restart := l.KillLibvirtd(t, h)
 	killed(running)
 	restart()
@@ -131,6 +135,26 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 	}
 	room()
 
+	// libvirtd hangs, and the user doesn't wait for it, once for each thing to clean up.
+	running = begins()
+	if err := h.FreezeLibvirtd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	interrupted := time.Now()
+	if err := running.Interrupt(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := running.Wait(); err == nil || time.Since(interrupted) > interruptPatience {
+		t.Errorf("the apply that was interrupted on a host that hangs took %v: %v, %s", time.Since(interrupted), err, out)
+	}
+	if err := h.ThawLibvirtd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lab.Await(t, "the end of the copier", func() bool { return copiers() == "" })
+	if is := tf.Actions(t); is["virtfleet_volume.root"] != "create" {
+		t.Errorf("the plan has %v", is)
+	}
+
 	ceph.RBD(t, "config", "pool", "remove", ceph.Pool, "rbd_qos_bps_limit")
 	tf.Run(t, "apply")
 	inCephIs(t, ceph, "root", content, len(content))
@@ -147,22 +171,6 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 	}
 }
 
-// seesNone checks that a host shows nothing of a domain that copies.
-func seesNone(t *testing.T, conn *libvirt.Host, name, uuid string) error {
-	t.Helper()
-	domains, err := conn.Domains(t.Context())
-	stats, statsErr := conn.Stats(t.Context(), libvirt.StatsState)
-	if err := errors.Join(err, statsErr); err != nil || len(domains) > 0 || len(stats) > 0 {
-		return fmt.Errorf("the host shows %v and %v: %w", domains, stats, err)
-	}
-	if _, err := conn.Domain(t.Context(), uuid); !errors.Is(err, libvirt.ErrNotFound) {
-		return fmt.Errorf("the host shows domain %s: %w", uuid, err)
-	}
-	if _, err := conn.DomainByName(t.Context(), name); !errors.Is(err, libvirt.ErrNotFound) {
-		return fmt.Errorf("the host shows domain %s: %w", name, err)
-	}
-	return nil
-}
 // awaitCopy waits until a host copies with another copier than the last one, and returns that one's id. The host has no
 // other domain.
 func awaitCopy(t *testing.T, l *lab.Lab, host string, running *acctest.Running, last string) (id string) {
@@ -187,3 +195,19 @@ func awaitCopy(t *testing.T, l *lab.Lab, host string, running *acctest.Running, 
 	return id
 }
 
+// seesNone checks that a host shows nothing of a domain that copies.
+func seesNone(t *testing.T, conn *libvirt.Host, name, uuid string) error {
+	t.Helper()
+	domains, err := conn.Domains(t.Context())
+	stats, statsErr := conn.Stats(t.Context(), libvirt.StatsState)
+	if err := errors.Join(err, statsErr); err != nil || len(domains) > 0 || len(stats) > 0 {
+		return fmt.Errorf("the host shows %v and %v: %w", domains, stats, err)
+	}
+	if _, err := conn.Domain(t.Context(), uuid); !errors.Is(err, libvirt.ErrNotFound) {
+		return fmt.Errorf("the host shows domain %s: %w", uuid, err)
+	}
+	if _, err := conn.DomainByName(t.Context(), name); !errors.Is(err, libvirt.ErrNotFound) {
+		return fmt.Errorf("the host shows domain %s: %w", name, err)
+	}
+	return nil
+}
