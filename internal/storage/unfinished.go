@@ -5,10 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
+
+// unfinishedPatience is how long hosts are asked for the records of volumes that runs are creating. One that hangs
+// doesn't keep the others from being heard.
+const unfinishedPatience = 10 * time.Second
 
 // Unfinished is a volume that a run is creating, or was creating when it was interrupted: it may lack a part of its
 // content.
@@ -37,6 +42,8 @@ func (u Unfinished) Remedy() string {
 // Unfinished returns a volume of a host if a run records that it is creating it, see Interrupted; nil if no run does,
 // or if that is unknown. It changes nothing.
 func (s *Storage) Unfinished(ctx context.Context, host string, v libvirt.Volume) *Unfinished {
+	ctx, cancel := context.WithTimeout(ctx, unfinishedPatience)
+	defer cancel()
 	through, err := s.Interrupted(ctx, host, v)
 	if err != nil {
 		s.Log.Debug("whether a run is creating a volume is unknown", "host", host, "storage_pool", v.Pool, "volume", v.Name,
@@ -56,10 +63,13 @@ func (s *Storage) UnfinishedOn(ctx context.Context, host string, hosts hostset.S
 		return nil
 	}
 	names := map[string]bool{}
-	for _, a := range hostset.Found(hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
+	asking, cancel := context.WithTimeout(ctx, unfinishedPatience)
+	defer cancel()
+	answers := hostset.Ask(asking, hosts, func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
 		creating, err := hostset.Creating(ctx, h, creationKind)
 		return &creating, err
-	})) {
+	})
+	for _, a := range hostset.Found(answers) {
 		for _, name := range *a.Value {
 			names[name] = true
 		}

@@ -68,9 +68,6 @@ func (p *Scheduler) unfinishedIn(
 // unfinishedDisk returns the disk of a VM that is off, and the volume that it is, if a run records that it is creating
 // the volume; nil if no run does, or if that is unknown. Other hosts are asked if they can have the disks, too.
 func (cs *Claims) unfinishedDisk(ctx context.Context, vm *inventory.VM) (key string, u *storage.Unfinished) {
-	ctx, cancel := context.WithTimeout(ctx, inTimeOf(ctx, lookPatience))
-	defer cancel()
-
 	s := cs.records.Storage()
 
 	hosts := s.Hosts.Named(vm.Host)
@@ -85,15 +82,15 @@ func (cs *Claims) unfinishedDisk(ctx context.Context, vm *inventory.VM) (key str
 
 	disks := vm.DeclaredSpec().Disks
 
-	for _, u := range s.UnfinishedOn(ctx, vm.Host, hosts) {
-		source, _, err := SourceOf(ctx, vm.On, &u.Volume)
+	for _, unfinished := range s.UnfinishedOn(ctx, vm.Host, hosts) {
+		source, _, err := SourceOf(ctx, vm.On, &unfinished.Volume)
 		if err != nil {
 			continue
 		}
 
 		for _, key := range slices.Sorted(maps.Keys(disks)) {
 			if domain.SameDisk(disks[key].Source, source, true) {
-				return key, &u
+				return key, &unfinished
 			}
 		}
 	}
