@@ -3,6 +3,7 @@ package hostset
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -17,6 +18,19 @@ type Creation struct {
 
 // UsageID is the usage of the secret, by which "virsh secret-list" shows it.
 func (c Creation) UsageID() string { return "virtfleet:creating:" + c.Kind + ":" + c.Name }
+
+// Creating returns the names of the objects of a kind of which a run records on the host that it is creating them.
+func Creating(ctx context.Context, h *libvirt.Host, kind string) ([]string, error) {
+	prefix := Creation{Kind: kind}.UsageID()
+	names, err := h.OwnSecretIDs(ctx, prefix)
+	if errors.Is(err, libvirt.ErrUnsupported) {
+		return nil, nil // There, no run records anything.
+	}
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], prefix)
+	}
+	return names, err
+}
 
 func (c Creation) secret() libvirt.OwnSecret {
 	return libvirt.OwnSecret{UsageID: c.UsageID(), Description: "virtfleet is creating " + c.Kind + " " + c.Name}

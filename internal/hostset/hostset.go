@@ -23,6 +23,17 @@ func CleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 }
 
+// CleanupOn is CleanupContext for what is on one host. If ctx was cancelled and the host doesn't answer within some
+// seconds, the context has ended: a user who interrupts an operation doesn't wait for a host that hangs, once for each
+// thing to remove.
+func CleanupOn(ctx context.Context, h *libvirt.Host) (context.Context, context.CancelFunc) {
+	cleaning, cancel := CleanupContext(ctx)
+	if ctx.Err() != nil && !h.Answers(cleaning) {
+		cancel()
+	}
+	return cleaning, cancel
+}
+
 // Host is a configured host.
 type Host struct {
 	// Name is the host's name in the configuration.

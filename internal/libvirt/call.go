@@ -23,6 +23,8 @@ const (
 	// slowTimeout is long enough to start a domain on a busy host, and for another call to release a lock that it holds
 	// for up to 30 s.
 	slowTimeout = 2 * time.Minute
+	// answerTimeout is how long a user who has interrupted an operation waits for a host that may hang.
+	answerTimeout = 5 * time.Second
 	// agentTimeout bounds one request to a guest agent; libvirt itself waits 5 s for the agent to synchronise.
 	agentTimeout = 15 * time.Second
 )

@@ -1,6 +1,7 @@
 package libvirt
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -17,11 +18,13 @@ import (
 
 // A copier is a domain that exists for the time of a copy: libvirt can't write to every storage, but QEMU can. Its
 // guest never runs. libvirt ends it when the connection that started it ends, so a run that is killed leaves none; only
-// a daemon that is killed leaves one. This package lists it nowhere: it is no virtual machine of a user.
+// a daemon that is killed leaves one. This package lists it nowhere as a domain: it is no virtual machine of a user.
 
 const (
 	// copierPrefix begins the names of copiers.
 	copierPrefix = "virtfleet-copy-"
+	// copierTitle begins the title of a copier, before the volume that is written.
+	copierTitle = "virtfleet copies into volume "
 	// copierDisk is the target of the disk that is copied.
 	copierDisk = "vda"
 	// copyInterval is how often the progress of a copy is asked for.
@@ -95,6 +98,9 @@ func (h *Host) CopyDisk(ctx context.Context, d DiskCopy) (err error) {
 	defer func() {
 		cleaning, cancel := context.WithTimeout(context.WithoutCancel(ctx), slowTimeout)
 		defer cancel()
+		if ctx.Err() != nil && !h.Answers(cleaning) {
+			return // It hangs. The copier ends with its connection.
+		}
 		if ended := h.EndCopier(cleaning, d.Pool, d.Name); ended != nil && err != nil {
 			err = errors.Join(err, ended)
 		}
@@ -108,6 +114,38 @@ func (h *Host) CopyDisk(ctx context.Context, d DiskCopy) (err error) {
 		err = fmt.Errorf("%w: %w", contextCause(ctx), err)
 	}
 	return h.wrap(s, err, lost)
+}
+
+// Copy is a copy that QEMU makes.
+type Copy struct {
+	// Into is the volume that is written, as "<pool>/<name>".
+	Into string
+	// XML is the definition of the domain that copies. It names the source, and the target once the copy has begun.
+	XML string
+}
+
+// DomainsAndCopies is Domains, and returns the copies that QEMU makes at the same moment.
+func (h *Host) DomainsAndCopies(ctx context.Context) (domains []Domain, copies []Copy, err error) {
+	all, err := call(ctx, h, readingAll("listing domains"), (*conn).readDomains)
+	for _, d := range all {
+		if !isCopier(d.Name, d.UUID) {
+			domains = append(domains, d)
+			continue
+		}
+		copies = append(copies, newCopy(cmp.Or(d.LiveXML, d.PersistentXML)))
+	}
+	return domains, copies, err
+}
+
+// newCopy returns the copy of a domain that copies. If its definition can't be read, its target is "".
+func newCopy(document string) Copy {
+	var is struct {
+		Title string `xml:"title"`
+	}
+	if xml.Unmarshal([]byte(document), &is) != nil {
+		return Copy{XML: document}
+	}
+	return Copy{Into: strings.TrimPrefix(is.Title, copierTitle), XML: document}
 }
 
 // EndCopier ends the domain that copies into a volume. It is no error if there is none.
@@ -212,7 +250,7 @@ func (d DiskCopy) copier(info *HostInfo) (string, error) {
 	}
 	name := copierName(d.Pool, d.Name)
 	var title strings.Builder
-	if err := xml.EscapeText(&title, []byte("virtfleet copies into volume "+d.Pool+"/"+d.Name)); err != nil {
+	if err := xml.EscapeText(&title, []byte(copierTitle+d.Pool+"/"+d.Name)); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("<domain type='%s'><name>%s</name><uuid>%s</uuid><title>%s</title><memory unit='MiB'>32</memory>"+

@@ -67,7 +67,8 @@ func (d *Domain) ForgotWhyOff() bool { return d.State == Shutoff && d.Reason == 
 // It uses virConnectListAllDomains, virConnectGetAllDomainStats and virDomainGetXMLDesc, and virDomainGetState if the
 // states can't be read at once.
 func (h *Host) Domains(ctx context.Context) ([]Domain, error) {
-	return call(ctx, h, readingAll("listing domains"), (*conn).readDomains)
+	domains, _, err := h.DomainsAndCopies(ctx)
+	return domains, err
 }
 
 // Domain reads one domain. It returns ErrNotFound if the host answered and has no domain with this UUID.
@@ -234,10 +235,6 @@ func (c *conn) handlesOfAll() ([]*listedDomain, error) {
 		name, nameErr := d.GetName()
 		if err := errors.Join(uuidErr, nameErr); err != nil {
 			failures = errors.Join(failures, err, d.Free())
-			continue
-		}
-		if isCopier(name, uuid) {
-			failures = errors.Join(failures, d.Free())
 			continue
 		}
 		seen = append(seen, &listedDomain{handle: c.keepHandle(uuid, d), domain: Domain{UUID: uuid, Name: name}})

@@ -86,6 +86,17 @@ func (h *Host) HasAnswered() bool {
 	return h.info != nil
 }
 
+// Answers reports whether the host's daemon answers within some seconds (virConnectGetLibVersion).
+func (h *Host) Answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	_, err := call(ctx, h, readCall("asking whether the host answers"), func(c *conn) (uint32, error) {
+		c.countCall("virConnectGetLibVersion")
+		return c.c.GetLibVersion()
+	})
+	return err == nil
+}
+
 // Info describes the host. It is read once per connection, so a daemon that was restarted or upgraded is asked again.
 // The result is shared and must not be changed.
 //

@@ -22,6 +22,7 @@ import (
 type hostFiles struct {
 	host    *libvirt.Host
 	domains []libvirt.Domain
+	copies  []libvirt.Copy
 	pools   []libvirt.StoragePool
 	// paths are in definitions, and named are the files of the volumes that these name by pool and volume.
 	paths []string
@@ -38,7 +39,7 @@ type hostFiles struct {
 // readFiles reads what a host has that may use a volume.
 func readFiles(ctx context.Context, h *libvirt.Host, how search) (f *hostFiles, err error) {
 	f = &hostFiles{host: h, named: map[Ref]string{}, listed: map[string]bool{}, probe: how.probe}
-	if f.domains, err = h.Domains(ctx); err != nil {
+	if f.domains, f.copies, err = h.DomainsAndCopies(ctx); err != nil {
 		return nil, err
 	}
 	if how.settle {
@@ -52,6 +53,9 @@ func readFiles(ctx context.Context, h *libvirt.Host, how search) (f *hostFiles, 
 	for _, d := range f.domains {
 		f.paths = append(f.paths, pathsIn(d.LiveXML, d.PersistentXML)...)
 		maps.Copy(f.named, filesIn(f.pools, d.LiveXML, d.PersistentXML))
+	}
+	for _, c := range f.copies {
+		f.paths = append(f.paths, pathsIn(c.XML)...)
 	}
 	if err = f.addListed(ctx, how.list); err != nil {
 		return nil, err

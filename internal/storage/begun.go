@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -69,8 +71,11 @@ func (b begun) matches(v libvirt.Volume) bool {
 
 func roundedUp(bytes, to uint64) bool { return bytes != 0 && to >= bytes && to-bytes < extent }
 
+// creationKind is the kind of volumes in a hostset.Creation.
+const creationKind = "volume"
+
 func (r Ref) creation() hostset.Creation {
-	return hostset.Creation{Kind: "volume", Name: r.String()}
+	return hostset.Creation{Kind: creationKind, Name: r.String()}
 }
 
 // recorded returns what a run recorded on a host about a volume that it was creating, and nil if there is no record.
@@ -88,23 +93,45 @@ func recorded(ctx context.Context, h *libvirt.Host, ref Ref) (*begun, error) {
 
 // Interrupted returns the host through which a run was creating a volume of a host when it was interrupted, "" if the
 // volume isn't known to be what that run has left: it may lack a part of its content. CreateVolume removes it, through
-// that host, if the record is recent. Of a pool that hosts share, each of them may have the record.
+// that host, if the record is recent. Of a pool that hosts share, each of them may have the record: an UnaskedError
+// names those that can't tell.
 func (s *Storage) Interrupted(ctx context.Context, host string, v libvirt.Volume) (through string, err error) {
 	hosts, err := s.UserHosts(ctx, host, v.Pool)
 	if err != nil {
 		return "", err
 	}
+	unasked := &UnaskedError{Hosts: map[string]error{}}
 	for _, a := range hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*begun, error) {
 		return recorded(ctx, h, Ref{Pool: v.Pool, Name: v.Name})
 	}) {
 		switch {
 		case a.Value != nil && a.Value.matches(v):
 			return a.Host, nil
-		case a.Host == host || !errors.Is(a.Err, libvirt.ErrNoSecretDriver): // There, no run records anything.
-			err = errors.Join(err, a.Err)
+		case a.Err == nil, a.Host != host && errors.Is(a.Err, libvirt.ErrNoSecretDriver): // There, no run records anything.
+		default:
+			unasked.Hosts[a.Host] = a.Err
 		}
 	}
-	return "", err
+	if len(unasked.Hosts) > 0 {
+		return "", unasked
+	}
+	return "", nil
+}
+
+// UnaskedError says that hosts couldn't be asked whether a run is creating a volume through them.
+type UnaskedError struct {
+	// Hosts are these hosts, and why they couldn't be asked.
+	Hosts map[string]error
+}
+
+func (e *UnaskedError) Error() string { return errors.Join(e.Unwrap()...).Error() }
+
+// Unwrap returns the errors of all hosts, in the order of their names.
+func (e *UnaskedError) Unwrap() (all []error) {
+	for _, host := range slices.Sorted(maps.Keys(e.Hosts)) {
+		all = append(all, e.Hosts[host])
+	}
+	return all
 }
 
 // beginVolume records that the volume is being created, and removes what a killed run has left of it: the volume may
@@ -220,7 +247,7 @@ func (s *Storage) EndCreation(ctx context.Context, host string, ref Ref) {
 // endFailedVolume removes the record of a creation that has failed. If a part of the volume may be left, it renews the
 // record.
 func (s *Storage) endFailedVolume(ctx context.Context, h *libvirt.Host, ref Ref) {
-	looking, cancel := hostset.CleanupContext(ctx)
+	looking, cancel := hostset.CleanupOn(ctx, h)
 	defer cancel()
 	if _, err := h.PoolVolume(looking, ref.Pool, ref.Name); errors.Is(err, libvirt.ErrNotFound) {
 		s.endVolume(ctx, h, ref)

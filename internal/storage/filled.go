@@ -11,6 +11,17 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
+// ErrCopied says that a run copies the volume, or into it.
+var ErrCopied = fmt.Errorf("%w by a copy", ErrInUse)
+
+// inUse returns the error that a volume has that user.
+func inUse(u User) error {
+	if u.Copy != "" {
+		return fmt.Errorf("%w: %s", ErrCopied, u)
+	}
+	return fmt.Errorf("%w: %s", ErrInUse, u)
+}
+
 // chooseCopier has libvirt copy the source into the new volume, in a pool of that type, if libvirt can.
 func (d *Disk) chooseCopier(pool string, source *libvirt.Volume, v *libvirt.NewVolume) error {
 	switch {
@@ -66,6 +77,23 @@ func (s *Storage) fill(ctx context.Context, h *libvirt.Host, d Disk) error {
 	if err == nil && writer != nil {
 		err = fmt.Errorf("%w: %s was started while volume %s was copied, and has a part of its content", ErrInUse, writer,
 			d.ref())
+	}
+	if err != nil {
+		return err
+	}
+	return s.checkUnwritten(ctx, h, d)
+}
+
+// checkUnwritten returns an error if a guest may have written to the source while it was copied. Ceph doesn't keep a VM
+// from that either, but from the removal of an image that QEMU has open.
+func (s *Storage) checkUnwritten(ctx context.Context, h *libvirt.Host, d Disk) error {
+	if !d.CloneWritten {
+		return nil
+	}
+	writer, err := s.Writer(ctx, h.Name(), *d.filledFrom)
+	if err == nil && writer != nil {
+		err = fmt.Errorf("%w: %s was started while volume %s was copied, so the copy may have a part of what it wrote",
+			ErrInUse, writer, d.Clone)
 	}
 	return err
 }

@@ -130,7 +130,7 @@ func (s *Storage) growRunning(ctx context.Context, h *libvirt.Host, g Growth, u 
 func (s *Storage) growUnused(ctx context.Context, h *libvirt.Host, g Growth, v libvirt.Volume) error {
 	is := v.UsedAs(g.Format)
 	more := Demand{Growth: g.Bytes - is.CapacityBytes}
-	thick := GrowsThick(g.Preallocation, v.Format) && v == is
+	thick := GrowsThick(g.Preallocation, v) && v == is
 	if thick {
 		more.Now = more.Growth
 	}

@@ -216,6 +216,8 @@ func (s *Storage) removeIncomplete(ctx context.Context, h hostset.Host, v libvir
 	case err != nil:
 		return fmt.Errorf("the copy %s isn't the image, and can't be sent again: can't determine whether it is in use: "+
 			"%w", v.Path, err)
+	case len(users) > 0 && users[0].Copy != "":
+		return fmt.Errorf("%w: the copy %s isn't the image, and %s", ErrInUse, v.Path, users[0])
 	case len(users) > 0 && users[0].Volume != "":
 		return fmt.Errorf("%w: the copy %s isn't the image, for example because it was written to, and %s. The content of "+
 			"that volume would change if the image were sent again. Copy the volume with qemu-img convert, or remove it",

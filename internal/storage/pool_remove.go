@@ -88,6 +88,8 @@ func (s *Storage) volumeUsers(
 		switch {
 		case u.VM != "":
 			users = append(users, fmt.Sprintf("virtual machine %s on host %q", u.VM, u.Host))
+		case u.Copy != "":
+			users = append(users, u.String())
 		case !strings.HasPrefix(u.Volume, pool.Name+"/"): // It is removed as well.
 			users = append(users, fmt.Sprintf("volume %s on host %q", u.Volume, u.Host))
 		}

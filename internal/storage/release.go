@@ -85,7 +85,7 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 			return err
 		}
 		if len(users) > 0 {
-			return fmt.Errorf("%w: %s", ErrInUse, users[0])
+			return inUse(users[0])
 		}
 		return h.DeleteVolume(ctx, r.Ref.Pool, r.Ref.Name)
 	})

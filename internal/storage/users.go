@@ -23,12 +23,14 @@ var ErrInUse = fmt.Errorf("%w: the volume is in use", libvirt.ErrBusy)
 // ErrUsersUnknown says that it can't be determined whether a volume is in use.
 var ErrUsersUnknown = fmt.Errorf("%w: it is unknown whether the volume is in use", libvirt.ErrBusy)
 
-// User is a user of a volume: a VM's definition, or another volume that is based on it.
+// User is a user of a volume: a VM's definition, another volume that is based on it, or a copy that QEMU makes.
 type User struct {
 	Host string
 	// VM and UUID are those of a VM. Volume is the "pool/name" of a volume that is based on the volume, or, with VM,
 	// the path of such a file.
 	VM, UUID, Volume string
+	// Copy says what a run copies at this moment, from the volume or into it; "" if it isn't that.
+	Copy string
 	// Active says that the VM runs.
 	Active bool
 	// Target is the disk whose content is the volume ("vda"); "" if the VM uses the volume in another way, for example as
@@ -49,6 +51,9 @@ func (u User) String() string {
 	}
 	if u.Volume != "" {
 		return fmt.Sprintf("volume %q on host %q is based on it", u.Volume, u.Host)
+	}
+	if u.Copy != "" {
+		return fmt.Sprintf("a run copies %s through host %q", u.Copy, u.Host)
 	}
 	return fmt.Sprintf("VM %q on host %q uses it", u.VM, u.Host)
 }
@@ -222,10 +227,15 @@ func definitionsWith(ctx context.Context, h *libvirt.Host, uses func(xml string)
 }
 
 func domainsWith(ctx context.Context, h *libvirt.Host, uses func(libvirt.Domain) bool) (users []string, _ error) {
-	domains, err := h.Domains(ctx)
+	domains, copies, err := h.DomainsAndCopies(ctx)
 	for _, d := range domains {
 		if uses(d) {
 			users = append(users, "virtual machine "+d.Name)
+		}
+	}
+	for _, c := range copies {
+		if uses(libvirt.Domain{LiveXML: c.XML}) {
+			users = append(users, "the copy into volume "+c.Into)
 		}
 	}
 	slices.Sort(users)
@@ -313,6 +323,14 @@ func (s *Storage) usersAmong(ctx context.Context, files *hostFiles, v libvirt.Vo
 				})
 				break
 			}
+		}
+	}
+	for _, c := range files.copies {
+		switch _, used := wanted.usedBy(c.XML); {
+		case c.Into == v.Pool+"/"+v.Name:
+			users = append(users, User{Host: files.host.Name(), Active: true, Copy: "another volume into it"})
+		case used:
+			users = append(users, User{Host: files.host.Name(), Active: true, Copy: fmt.Sprintf("it into volume %q", c.Into)})
 		}
 	}
 	for _, f := range files.based {

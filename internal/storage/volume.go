@@ -34,9 +34,11 @@ func Preallocations() []string {
 // Thick reports whether a volume with this preallocation occupies all its space at once.
 func Thick(preallocation string) bool { return preallocation == PreallocationFull }
 
-// GrowsThick reports whether a volume also occupies the space that it grows by while no VM runs on it. libvirt does
-// that for raw volumes only.
-func GrowsThick(preallocation, format string) bool { return Thick(preallocation) && format == "raw" }
+// GrowsThick reports whether a volume with this preallocation also occupies the space that it grows by while no VM runs
+// on it. libvirt does that for raw files only, and refuses it in Ceph, where it makes every volume thin.
+func GrowsThick(preallocation string, v libvirt.Volume) bool {
+	return Thick(preallocation) && v.Format == "raw" && kindOf(v.PoolType).protocol == ""
+}
 
 // Disk is a volume to create.
 type Disk struct {
@@ -211,7 +213,7 @@ func (s *Storage) createAndFinish(
 	}
 	made, err = s.finishVolume(ctx, h, d)
 	if err != nil {
-		cleaning, cancel := hostset.CleanupContext(ctx)
+		cleaning, cancel := hostset.CleanupOn(ctx, h)
 		defer cancel()
 		return nil, true, errors.Join(err, h.DeleteVolume(cleaning, d.Pool, d.Name))
 	}
@@ -235,8 +237,7 @@ func (s *Storage) finishVolume(ctx context.Context, h *libvirt.Host, d Disk) (*l
 	if err != nil || made.UsedAs(d.usedFormat()).CapacityBytes >= d.Bytes {
 		return made, err
 	}
-	thick := GrowsThick(d.Preallocation, made.Format) && d.filledFrom == nil
-	if err := h.GrowVolume(ctx, *made, d.usedFormat(), d.Bytes, thick); err != nil {
+	if err := h.GrowVolume(ctx, *made, d.usedFormat(), d.Bytes, GrowsThick(d.Preallocation, *made)); err != nil {
 		return nil, err
 	}
 	return h.PoolVolume(ctx, d.Pool, d.Name)
@@ -364,7 +365,7 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 			return fmt.Errorf("can't determine whether it is in use: %w", err)
 		}
 		if len(users) > 0 {
-			return fmt.Errorf("%w: %s", ErrInUse, users[0])
+			return inUse(users[0])
 		}
 		if err := checkRemoval(ctx, h, ref); err != nil {
 			return err

@@ -155,7 +155,7 @@ func (m *Manager) defineNew(ctx context.Context, h *inventory.Host, id string, d
 
 	spec.Type = inventory.Reply{Host: h, Info: info}.TypeFor(spec, m.defaultType)
 
-	if err := resolveVolumes(ctx, h, &spec, d, domain.Spec{}); err != nil {
+	if err := m.resolveVolumes(ctx, h, &spec, d, domain.Spec{}); err != nil {
 		return err
 	}
 
@@ -283,7 +283,8 @@ func (m *Manager) startNew(
 		return h.Conn.StartDomain(ctx, id)
 	})
 
-	if err == nil || errors.Is(err, inventory.ErrUnreachable) || errors.Is(err, placement.ErrShared) || ctx.Err() != nil {
+	if err == nil || errors.Is(err, inventory.ErrUnreachable) || errors.Is(err, placement.ErrShared) ||
+		errors.Is(err, placement.ErrUnfinished) || ctx.Err() != nil {
 		return called, err
 	}
 

@@ -13,8 +13,8 @@ import (
 
 // resolveVolumes finds out whether a disk's volume is a file, a block device or an RBD image, and the format of a new
 // disk that declares none. have is the configuration that the VM has already: a file that the VM has, under whatever
-// key, keeps its format, whatever the guest has written into it. d has the volumes.
-func resolveVolumes(
+// key, keeps its format, whatever the guest has written into it. d has the volumes. It refuses one that isn't complete.
+func (m *Manager) resolveVolumes(
 	ctx context.Context, h *inventory.Host, spec *domain.Spec, d placement.Desired, have domain.Spec,
 ) error {
 	spec.Disks = maps.Clone(spec.Disks)
@@ -23,6 +23,13 @@ func resolveVolumes(
 		v, err := placement.ExistingVolume(ctx, h, id)
 		if err != nil {
 			return fmt.Errorf("disk %q: %w", key, err)
+		}
+
+		if u := m.records.Storage().Unfinished(ctx, h.Name, *v); u != nil {
+			return &inventory.Error{
+				VM: spec.Name, Host: h.Name, Kind: placement.ErrUnfinished, Detail: fmt.Sprintf("its disk %q is %s", key, u),
+				Remedy: u.Remedy(), Next: inventory.Retry,
+			}
 		}
 
 		disk := spec.Disks[key]

@@ -206,7 +206,7 @@ func (u *update) removeLeftVolumes(ctx context.Context) (err error) {
 // resolve finds the volumes and the host devices that the configuration leaves open, and reserves the memory that the
 // change adds. Until release, no other VM gets the devices and the memory. The VM gets them with the held context.
 func (u *update) resolve(ctx context.Context) (held context.Context, release func(), err error) {
-	err = resolveVolumes(ctx, u.vm.On, &u.want.Spec, u.want, *u.vm.DeclaredSpec())
+	err = u.manager.resolveVolumes(ctx, u.vm.On, &u.want.Spec, u.want, *u.vm.DeclaredSpec())
 	if err == nil {
 		err = u.checkSources()
 	}

@@ -149,7 +149,7 @@ func (p *Scheduler) admissionProblems(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) ([]inventory.Problem, error) {
 	r := p.addedReservation(vm, d)
-	summary := "Host can't take the change"
+	summary := changeSummary
 
 	var blockers []migration.Blocker
 
@@ -186,11 +186,15 @@ func (p *Scheduler) admissionProblems(
 		})
 	}
 
-	if summary == startSummary && len(problems) == 0 {
+	if summary != startSummary {
+		return problems, nil
+	}
+
+	if len(problems) == 0 {
 		problems = p.planUpdate(ctx, a, vm, d)
 	}
 
-	return problems, nil
+	return append(problems, p.startsUnfinished(ctx, vm, d)...), nil
 }
 
 // VerifyStartable returns an error if a host is unreachable, because the stopped VM may run there.

@@ -284,7 +284,7 @@ func (p *Scheduler) CheckUpdate(
 	candidates := []candidate{{Reply: a, problems: problems}}
 
 	return append(warnings, explain(d, candidates, inventory.Problem{
-		Summary: "Host can't take the change", Detail: fmt.Sprintf("VM %q can't be changed", vm.Name),
+		Summary: changeSummary, Detail: fmt.Sprintf("VM %q can't be changed", vm.Name),
 	})...), nil
 }
 

@@ -81,6 +81,11 @@ func (p *Scheduler) fitsSurroundings(
 
 		v, err := ExistingVolume(ctx, a.Host, path)
 
+		var unfinished *storage.Unfinished
+		if err == nil {
+			unfinished = p.unfinishedIn(ctx, a.Host, d, v)
+		}
+
 		p := inventory.Problem{Attribute: "disks." + key + ".volume"}
 
 		switch {
@@ -90,6 +95,10 @@ func (p *Scheduler) fitsSurroundings(
 			p.Detail = fmt.Sprintf("reading volume %q: %v", path, err)
 		default:
 			p.Detail = d.unfitVolume(ctx, a, key, v)
+
+			if unfinished != nil && p.Detail == "" {
+				p.Detail, p.Remedy = unfinished.String(), unfinished.Remedy()
+			}
 
 			if directory, strays := d.PlannedObjects.Strays(a.Host.Name, v.Pool, v.Path); strays {
 				p.Detail = fmt.Sprintf("its storage pool %q is planned in %s, and volume %q stays in %s", v.Pool, directory, path,

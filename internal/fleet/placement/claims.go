@@ -307,7 +307,7 @@ func (d Desired) sourceOf(key string) domain.DiskSource {
 	return source
 }
 
-// StartAlone starts a VM that may start if no other VM has its name or disks. Two VMs with the same disk are started
+// StartAlone starts a VM that may start if no other VM has its name or disks, and if these are complete. Two VMs with the same disk are started
 // one after another, so that the second one gets the error, also if their paths to the disk differ. See contenders.go
 // for those that other runs start.
 func (cs *Claims) StartAlone(
@@ -324,6 +324,10 @@ func (cs *Claims) StartAlone(
 		return err
 	}
 	defer unlock()
+
+	if err := cs.verifyFinished(ctx, permit, vm); err != nil {
+		return err
+	}
 
 	return cs.takeAlone(ctx, permit, vm, c, func(held context.Context) error {
 		if err := start(held); err != nil {

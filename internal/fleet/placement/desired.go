@@ -67,6 +67,9 @@ type Desired struct {
 	UnplannedPools map[string]bool
 	// UnplannedImages are images of OwnDisks that no resource of the same apply brings to hosts, as far as the plan knows.
 	UnplannedImages map[string]bool
+	// UnplannedVolumes are volumes of Volumes, as "<pool>/<name>", that no resource of the same apply creates, as far as
+	// the plan knows.
+	UnplannedVolumes map[string]bool
 	// Files are paths that must exist on the host, by the attribute that names them: "disks.root.file".
 	Files map[string]string
 	// Applied are the sources that the disks had when this configuration was last applied, by key. If a snapshot or a user

@@ -166,7 +166,7 @@ func growthOf(ctx context.Context, a inventory.Reply, g grownDisk) (*libvirt.Sto
 	}
 
 	d := storage.Demand{Growth: g.to - bytes}
-	if storage.GrowsThick(g.Preallocation, v.Format) && !g.live {
+	if storage.GrowsThick(g.Preallocation, *v) && !g.live {
 		d.Now = d.Growth
 	}
 

@@ -13,7 +13,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-const startSummary = "Virtual machine can't be started now"
+const (
+	startSummary  = "Virtual machine can't be started now"
+	changeSummary = "Host can't take the change"
+)
 
 // plannedStart is a VM that was checked in this run and will be started, or moved while it runs.
 type plannedStart struct {

@@ -167,6 +167,7 @@ func (r *Resource) checkWithFleet(
 	desired.UpdatePolicy, desired.Incomplete, desired.Power = o.policy, !known, o.power
 	desired.PlannedObjects, desired.Made = r.Data.Planned.All(), r.Data.Volumes.AllMade()
 	desired.UnplannedPools, desired.UnplannedImages = r.unplanned(desired.OwnDisks)
+	desired.UnplannedVolumes = r.unplannedVolumes(desired.Volumes)
 	if p.config.RunStrategy.IsUnknown() {
 		desired.Files = nil // It isn't known yet whether they are needed.
 	}
@@ -211,6 +212,17 @@ func (r *Resource) unplanned(disks map[string]domain.OwnDisk) (pools, images map
 		}
 	}
 	return pools, images
+}
+
+// unplannedVolumes returns those of the volumes, by id, that no resource is, as far as that is known.
+func (r *Resource) unplannedVolumes(volumes map[string]string) map[string]bool {
+	unplanned := map[string]bool{}
+	for _, id := range volumes {
+		if ref := storage.ParseRef(id); ref != nil {
+			unplanned[id] = !r.Data.Planned.MayHaveVolume(*ref)
+		}
+	}
+	return unplanned
 }
 
 // verifyUnique returns an error if another VM has the name or a disk of a VM that runs after the apply. This can happen

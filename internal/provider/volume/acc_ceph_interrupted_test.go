@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -13,9 +14,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
+// interruptPatience is longer than an interrupted copy takes to end, and shorter than each call's own limit together.
+const interruptPatience = time.Minute
+
 // TestAccVolume_cephInterrupted: while QEMU copies into Ceph, no run sees a virtual machine. If the run is killed, the
 // copying ends with it, and so it does if libvirtd is killed, at the latest when the volume is created again. What is
-// left of the volume can't be imported, and the next apply creates it again.
+// left of the volume can't be imported, no virtual machine gets it, and the next apply creates it again.
 func TestAccVolume_cephInterrupted(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -43,28 +47,10 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 		return strings.TrimSpace(l.Virsh(t, h.Name, "list", "--all", "--name"))
 	}
 	last := ""
-	// begins begins an apply, and waits until another copier than the last one copies.
 	begins := func() *acctest.Running {
 		t.Helper()
 		running := tf.Start(t, "apply")
-		lab.Await(t, "a copy into Ceph", func() bool {
-			select {
-			case <-running.Done():
-				t.Fatalf("the apply ended early: %s", running.Output())
-			default:
-			}
-			all := copiers()
-			if all == "" {
-				return false
-			}
-			id, err := l.TryVirsh(t, h.Name, "domid", all)
-			if err != nil || id == last {
-				return false
-			}
-			job, err := l.TryVirsh(t, h.Name, "blockjob", all, "vda", "--raw")
-			return err == nil && strings.Contains(job, "cur=") && !strings.Contains(job, "cur=0\n")
-		})
-		last = l.Virsh(t, h.Name, "domid", copiers())
+		last = awaitCopy(t, l, h.Name, running, last)
 		return running
 	}
 	killed := func(running *acctest.Running) {
@@ -100,6 +86,15 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 	tf.Config(t, imported)
 	if out := tf.Fail(t, "plan"); !strings.Contains(out, "may lack a part of its content") {
 		t.Errorf("the import says: %s", out)
+	}
+	const after = "run_strategy = \"Halted\"\ndepends_on = [virtfleet_volume.root]"
+	tf.Config(t, declared+onVolume(h.Name, name, ref, after))
+	if is := tf.Actions(t); is["virtfleet_volume.root"] != "create" || is["virtfleet_virtual_machine.this"] != "create" {
+		t.Errorf("the plan that creates the volume again has %v", is)
+	}
+	tf.Config(t, base+onVolume(h.Name, name, ref, ""))
+	if out := tf.Fail(t, "plan"); !strings.Contains(out, "may lack a part of its content") {
+		t.Errorf("the plan of a virtual machine with it says: %s", out)
 	}
 	tf.Config(t, declared)
 
@@ -140,6 +135,26 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 	}
 	room()
 
+	// libvirtd hangs, and the user doesn't wait for it, once for each thing to clean up.
+	running = begins()
+	if err := h.FreezeLibvirtd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	interrupted := time.Now()
+	if err := running.Interrupt(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := running.Wait(); err == nil || time.Since(interrupted) > interruptPatience {
+		t.Errorf("the apply that was interrupted on a host that hangs took %v: %v, %s", time.Since(interrupted), err, out)
+	}
+	if err := h.ThawLibvirtd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lab.Await(t, "the end of the copier", func() bool { return copiers() == "" })
+	if is := tf.Actions(t); is["virtfleet_volume.root"] != "create" {
+		t.Errorf("the plan has %v", is)
+	}
+
 	ceph.RBD(t, "config", "pool", "remove", ceph.Pool, "rbd_qos_bps_limit")
 	tf.Run(t, "apply")
 	inCephIs(t, ceph, "root", content, len(content))
@@ -154,6 +169,30 @@ func TestAccVolume_cephInterrupted(t *testing.T) {
 	if all := ceph.RBD(t, "ls", ceph.Pool); all != "" {
 		t.Errorf("Ceph still has %s", all)
 	}
+}
+
+// awaitCopy waits until a host copies with another copier than the last one, and returns that one's id. The host has no
+// other domain.
+func awaitCopy(t *testing.T, l *lab.Lab, host string, running *acctest.Running, last string) (id string) {
+	t.Helper()
+	lab.Await(t, "a copy into Ceph", func() bool {
+		select {
+		case <-running.Done():
+			t.Fatalf("the apply ended early: %s", running.Output())
+		default:
+		}
+		all := strings.TrimSpace(l.Virsh(t, host, "list", "--all", "--name"))
+		if all == "" {
+			return false
+		}
+		var err error
+		if id, err = l.TryVirsh(t, host, "domid", all); err != nil || id == last {
+			return false
+		}
+		job, err := l.TryVirsh(t, host, "blockjob", all, "vda", "--raw")
+		return err == nil && strings.Contains(job, "cur=") && !strings.Contains(job, "cur=0\n")
+	})
+	return id
 }
 
 // seesNone checks that a host shows nothing of a domain that copies.

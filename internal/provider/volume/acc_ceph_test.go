@@ -78,6 +78,21 @@ func inCephIs(t *testing.T, ceph *lab.Ceph, image string, content []byte, size i
 	}
 }
 
+// createOn creates a domain on a host with an image in Ceph as its disk. Its guest never runs. The host has the secret
+// of cephPool.
+func createOn(t *testing.T, l *lab.Lab, host, name string, ceph *lab.Ceph, image string) {
+	t.Helper()
+	vm := filepath.Join(t.TempDir(), "vm.xml")
+	if err := os.WriteFile(vm, fmt.Appendf(nil, "<domain type='qemu'><name>%s</name><memory unit='MiB'>32</memory>"+
+		"<os><type>hvm</type></os><devices><disk type='network'><driver name='qemu' type='raw'/>"+
+		"<source protocol='rbd' name='%s/%s'><host name='%s' port='%d'/><auth username='%s'>"+
+		"<secret type='ceph' uuid='%s'/></auth></source><target dev='vda' bus='virtio'/></disk></devices></domain>", name,
+		ceph.Pool, image, ceph.Host, ceph.Port, ceph.Username, l.SecretUUID(t, host, name)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Virsh(t, host, "create", vm, "--paused")
+}
+
 // noCopier checks that no domain is left on a host that copied a volume.
 func noCopier(t *testing.T, l *lab.Lab, host string) {
 	t.Helper()
@@ -87,7 +102,8 @@ func noCopier(t *testing.T, l *lab.Lab, host string) {
 }
 
 // TestAccVolume_ceph: QEMU copies an image, a volume that is based on it, and a volume of Ceph into volumes in Ceph,
-// byte by byte, also into larger ones. Ceph has no snapshot of them, so they can be removed.
+// byte by byte, also into larger ones. Ceph has no snapshot of them, so they can be removed. A volume that is to be
+// thick grows, too, although Ceph makes it thin.
 func TestAccVolume_ceph(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -103,7 +119,8 @@ resource "virtfleet_volume" "overlay" {
   pool  = virtfleet_storage_pool.this.name
   image = virtfleet_image.base.id
 }
-` + inCeph("based", "copy_of = virtfleet_volume.overlay.id") + inCeph("copy", "copy_of = virtfleet_volume.larger.id")
+` + inCeph("based", "copy_of = virtfleet_volume.overlay.id") + inCeph("copy", "copy_of = virtfleet_volume.larger.id") +
+		inCeph("thick", `preallocation = "full"`+"\nsize = \"8Mi\"")
 	tf := acctest.NewCLI(t)
 	tf.Config(t, base+inCeph("same", "image = virtfleet_image.base.id"))
 	if out := tf.Fail(t, "apply"); !strings.Contains(out, `set clone to "full"`) {
@@ -129,16 +146,12 @@ resource "virtfleet_volume" "overlay" {
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
+	all = strings.ReplaceAll(all, `"8Mi"`, `"12Mi"`)
+	tf.Config(t, base+all)
+	tf.Run(t, "apply")
+	inCephIs(t, ceph, "thick", nil, 12<<20)
 	// The guest of a VM that runs may write to its disk.
-	vm := filepath.Join(t.TempDir(), "vm.xml")
-	if err := os.WriteFile(vm, fmt.Appendf(nil, "<domain type='qemu'><name>%s</name><memory unit='MiB'>32</memory>"+
-		"<os><type>hvm</type></os><devices><disk type='network'><driver name='qemu' type='raw'/>"+
-		"<source protocol='rbd' name='%s/larger'><host name='%s' port='%d'/><auth username='%s'>"+
-		"<secret type='ceph' uuid='%s'/></auth></source><target dev='vda' bus='virtio'/></disk></devices></domain>", name,
-		ceph.Pool, ceph.Host, ceph.Port, ceph.Username, l.SecretUUID(t, "kvm1", name)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l.Virsh(t, "kvm1", "create", vm, "--paused")
+	createOn(t, l, "kvm1", name, ceph, "larger")
 	tf.Config(t, base+all+inCeph("late", "copy_of = virtfleet_volume.larger.id"))
 	if out := tf.Fail(t, "apply"); !strings.Contains(out, "so it may write while the volume is copied") {
 		t.Errorf("the copy of a disk of a VM that runs: %s", out)
@@ -195,8 +208,14 @@ import {
 		t.Errorf("the import says: %s", out)
 	}
 	restore := l.KillLibvirtd(t, second)
-	if out := imports.Fail(t, "plan"); !strings.Contains(out, "Unable to import volume") {
-		t.Errorf("the import while a host doesn't answer says: %s", out)
+	out := imports.Fail(t, "plan")
+	for _, want := range []string{
+		"Unable to import volume", "has the storage pool and can't be asked whether a run was creating the volume",
+		"fenced = true", "Host: " + second.Name,
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the import while a host doesn't answer doesn't say %q: %s", want, out)
+		}
 	}
 	restore()
 	if err := record.End(t.Context(), conn); err != nil {

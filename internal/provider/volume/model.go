@@ -121,6 +121,9 @@ func (m *model) removalFailure(host string, err error) tfdiag.Failure {
 	f := m.failure("delete", host, err)
 	partition, ok := errors.AsType[*storage.PartitionError](err)
 	switch {
+	case errors.Is(err, storage.ErrCopied):
+		f.Remedy = "Nothing was removed. Wait until that run has ended, and apply again. If it was interrupted, repeat it: " +
+			"the copy is then made from the beginning."
 	case errors.Is(err, storage.ErrInUse):
 		f.Remedy = "Nothing was removed. Take the disk from the VM first, and apply. Then remove the virtfleet_volume: " +
 			"Terraform removes a volume before it changes a VM."

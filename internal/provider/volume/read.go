@@ -17,6 +17,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -83,6 +84,12 @@ func (r *volumeResource) refusesImport(
 	ctx context.Context, s *storage.Storage, found hostset.Answer[libvirt.Volume], state *model, diags *diag.Diagnostics,
 ) bool {
 	through, err := s.Interrupted(ctx, found.Host, *found.Value)
+	if unasked, ok := errors.AsType[*storage.UnaskedError](err); ok {
+		for _, host := range value.Keys(unasked.Hosts) {
+			diags.Append(state.unaskedImport(host, unasked.Hosts[host]).Error())
+		}
+		return true
+	}
 	f := state.failure("import", found.Host, err)
 	if through != "" {
 		f.Host = through
@@ -104,6 +111,15 @@ func (r *volumeResource) refusesImport(
 	}
 	diags.Append(f.Error())
 	return true
+}
+
+// unaskedImport returns the failure of an import because a host that shares the volume's pool can't be asked.
+func (m *model) unaskedImport(host string, err error) tfdiag.Failure {
+	f := m.failure("import", host, err)
+	f.Happened = fmt.Sprintf("host %q has the storage pool and can't be asked whether a run was creating the volume "+
+		"through it when that run was interrupted, so the volume may lack a part of its content", host)
+	f.Remedy = "Bring the host back. Or make sure that it is off, then set its fenced = true."
+	return f
 }
 
 // importedEncryption returns the encryption of an imported volume with the secret that libvirt reports, otherwise with

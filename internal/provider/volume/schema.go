@@ -109,8 +109,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 				"`format = \"raw\"`.", path.MatchRoot("image")),
 			"preallocation": schema.StringAttribute{
 				MarkdownDescription: "Space to allocate at creation. One of " + value.OneOf(storage.Preallocations()) + ". " +
-					"`metadata` is for `qcow2`. Overlays can only be `off`, volumes of `logical` pools only `full`. Default: `off`, " +
-					"in `logical` pools `full`.", Optional: true,
+					"`metadata` is for `qcow2`. Overlays can only be `off`, volumes of `logical` pools only `full`. In `rbd` pools, " +
+					"all are thin. Default: `off`, in `logical` pools `full`.", Optional: true,
 				Validators: []validator.String{value.Among(storage.Preallocations()...)},
 			},
 			"permissions": schema.SingleNestedAttribute{
