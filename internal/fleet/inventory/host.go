@@ -50,10 +50,11 @@ type View struct {
 	record  *recordCell
 	index   *viewIndex
 	volumes *seenVolumes
-	// controllers, stopped and pools are shared by the views of one reading.
+	// controllers, stopped, pools and arriving are shared by the views of one reading.
 	controllers *seenControllers
 	stopped     *seenStopped
 	pools       *seenPools
+	arriving    *arrivingCell
 	at          time.Time
 }
 
@@ -61,7 +62,7 @@ type View struct {
 func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
 	return &View{
 		Info: info, Domains: domains, record: &recordCell{}, index: &viewIndex{}, volumes: &seenVolumes{},
-		controllers: &seenControllers{}, stopped: &seenStopped{}, pools: &seenPools{},
+		controllers: &seenControllers{}, stopped: &seenStopped{}, pools: &seenPools{}, arriving: &arrivingCell{},
 	}
 }
 

@@ -143,6 +143,8 @@ type move struct {
 	// copied are the files of the disks that were copied, kept says whether the source keeps its own files.
 	copied []string
 	kept   bool
+	// arriving says whether the target has the record of files that the move makes there.
+	arriving bool
 	// stays lists the state of firmware and TPM that neither host may remove when the stopped VM's definition is removed
 	// there.
 	stays []libvirt.Kept
