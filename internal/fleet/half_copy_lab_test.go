@@ -93,7 +93,7 @@ func TestLab_halfCopyIsNobodysDisk(t *testing.T) {
 			l.Run(t, "kvm2", "sh", "-c", half+file)
 			refusesHalf(t, l, d, vm, file)
 
-			f.ForgetAll()
+			cleansHalf(t, f, l, d, vm, file)
 
 			now, state, err := f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{
 				CopyStorage: migration.CopyFull,
@@ -167,6 +167,44 @@ func refusesHalf(t *testing.T, l *lab.Lab, d placement.Desired, vm *inventory.VM
 	}
 
 	l.Virsh(t, "kvm2", "undefine", byHand.UUID)
+}
+
+// cleansHalf fails the test unless the VM, which stays at its source, is known to have left the half copy on kvm2, and
+// its next change removes that. What a living run copies isn't left over.
+func cleansHalf(t *testing.T, f *Fleet, l *lab.Lab, d placement.Desired, vm *inventory.VM, file string) {
+	t.Helper()
+
+	left := func(want ...string) {
+		t.Helper()
+		f.ForgetAll()
+
+		now, err := f.Find(t.Context(), vm.UUID, lastOf(vm))
+		if err == nil {
+			err = f.NoteInterrupted(t.Context(), now)
+		}
+
+		if err != nil || !slices.Equal(now.LeftVolumes(), want) {
+			t.Errorf("left are %q, %v; want %q", now.LeftVolumes(), err, want)
+		}
+	}
+
+	_, release, err := labFleet(t, l, t.Name()+"-moving", nil).Lock(t.Context(), f.Host("kvm1"), vm.UUID, "moving")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	left()
+	release()
+	left("kvm2: " + file)
+
+	now, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+	if err != nil || len(now.KeptDisks) > 0 || len(now.Metadata.Copies) > 0 || now.OpenMigration() != nil {
+		t.Errorf("updated: %+v, %v", now, err)
+	}
+
+	left()
+	nothingOn(t, l, "kvm2", file)
+	noMark(t, l, "kvm2", vm.UUID)
 }
 
 // noMark fails the test if the host has the record that the VM's files are copied there.
