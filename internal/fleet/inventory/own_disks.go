@@ -178,7 +178,7 @@ func (vm *VM) NoteKept(tried []domain.LeftVolume, why []string) {
 }
 
 // LeftVolumes returns what is to be removed although no configuration names it: what RecordedLeft returns, and the
-// volumes of Abandoned disks, on whichever host they were made.
+// volumes of Abandoned disks, on whichever host they were made, and what interrupted moves left.
 func (vm *VM) LeftVolumes() []string {
 	var own []domain.LeftVolume
 
@@ -188,7 +188,7 @@ func (vm *VM) LeftVolumes() []string {
 		}
 	}
 
-	left := append(vm.RecordedLeft(), vm.shown(own)...)
+	left := slices.Concat(vm.RecordedLeft(), vm.shown(own), vm.shown(vm.Interrupted))
 	slices.Sort(left)
 
 	return slices.Compact(left)
@@ -259,6 +259,20 @@ func (vm *VM) CopiesOn(hostUUID string) []domain.Copy {
 	}
 
 	return copies
+}
+
+// UnfinishedCopies returns the files that unfinished moves of the VM from its present host made on hosts that answered.
+// A run may still be making them.
+func (vm *VM) UnfinishedCopies() []domain.LeftVolume {
+	var left []domain.LeftVolume
+
+	for _, c := range vm.Metadata.Copies {
+		if name := vm.Peers[c.HostUUID]; name != "" && c.HostUUID != vm.HostUUID && c.FromUUID == vm.HostUUID {
+			left = append(left, domain.LeftVolume{Host: name, HostUUID: c.HostUUID, Path: c.Path})
+		}
+	}
+
+	return left
 }
 
 // CarriedCopies returns what unfinished moves from one host left on third hosts, as it is recorded once a move has

@@ -68,6 +68,10 @@ func (p *Scheduler) Admit(
 	}
 
 	refused, err := p.startBlockers(held, vm)
+	if err == nil {
+		err = verifyArrived(held, vm)
+	}
+
 	if err == nil && len(refused) == 0 {
 		refused, err = p.addReservation(held, vm.On, vm.Name, startReservation(vm))
 	}

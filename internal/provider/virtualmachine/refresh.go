@@ -29,6 +29,9 @@ func (r *Resource) observeVM(ctx context.Context, state *model) (observation, er
 	if err != nil {
 		return observation{}, err
 	}
+	if err := r.Data.Fleet.NoteInterrupted(ctx, vm); err != nil {
+		return observation{}, err
+	}
 	evicted, err := r.Data.Fleet.Evicted(ctx, vm)
 	if err != nil {
 		return observation{}, err
