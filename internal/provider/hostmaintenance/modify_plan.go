@@ -89,7 +89,7 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 	if blocked := evacuation.BlockedSteps(steps); len(blocked) > 0 {
 		diags.Append(tfdiag.Problems([]fleet.Problem{{
 			Attribute: at.String(), Summary: "Host can't be drained", Detail: drain.BlockedText(host, blocked),
-			Remedy: drain.BlockedRemedy,
+			Remedy: drain.BlockedRemedy(blocked),
 		}})...)
 	}
 	for _, s := range steps {
