@@ -352,8 +352,12 @@ func (u *update) writeMetadata(ctx context.Context) error {
 		metadata.Restarting = nil // It isn't restarting any longer, or its run strategy wants it off.
 	}
 
-	parsed := u.vm.Entry.Parse()
-	metadata.Devices = parsed.Definition().DeviceNames(parsed.Live)
+	definition, err := u.namedDefinition()
+	if err != nil {
+		return err
+	}
+
+	metadata.Devices = definition.DeviceNames(u.vm.Entry.Parse().Live)
 
 	if u.vm.LiveSpec != nil && u.vm.PersistentSpec != nil && u.want.UpdatePolicy == placement.PolicyStage {
 		metadata.Staged = domain.StagedBy(*u.vm.LiveSpec, *u.vm.PersistentSpec, u.want.Spec)
