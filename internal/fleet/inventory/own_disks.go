@@ -36,6 +36,38 @@ func (vm *VM) VolumesLeft() string {
 		"there, with " + strings.Join(commands, ", ") + ". "
 }
 
+// Lost returns the own disks of which the VM has neither a record nor the file any more: of those that were recorded
+// before, and of those that it had lost already. Two volumes of one key have keys like those of retired ones.
+func (vm *VM) Lost(before, already map[string]domain.OwnDisk) map[string]domain.OwnDisk {
+	known := map[string]bool{}
+	for _, o := range vm.Metadata.OwnDisks {
+		known[o.Path] = true
+	}
+
+	for _, l := range vm.Metadata.LeftVolumes {
+		known[l.Path] = true
+	}
+
+	lost := map[string]domain.OwnDisk{}
+
+	for _, had := range []map[string]domain.OwnDisk{already, before} {
+		for key, o := range had {
+			if known[o.Path] || vm.HasFile(o.Path) || o.Creating {
+				continue
+			}
+
+			if older, there := lost[key]; there && older.Path != o.Path {
+				lost[key+"."+older.Volume] = older
+			}
+
+			o.Removing, o.SeenIn = false, ""
+			lost[key] = o
+		}
+	}
+
+	return lost
+}
+
 // HasFile reports whether the file is a disk or first-boot medium of the VM, now or at its next start.
 func (vm *VM) HasFile(file string) bool {
 	return HasFile(vm.PersistentSpec, file) || HasFile(vm.LiveSpec, file)

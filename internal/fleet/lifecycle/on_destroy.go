@@ -147,12 +147,15 @@ type Removal struct {
 	Untouched []string
 	// Shared stays because another VM has it, too.
 	Shared []string
+	// Lost was created with the VM and stays, because the VM's definition has lost it.
+	Lost []string
 	// Unclear says why Delete is expected to fail: it is unknown whether disks of other VMs are based on what is deleted.
 	Unclear []string
 }
 
-// Removal returns what Delete would do with the data of the VM.
-func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
+// Removal returns what Delete would do with the data of the VM. lostDisks are the records of own disks that its
+// definition has lost.
+func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[string]domain.OwnDisk) Removal {
 	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, nil, nil)
 	removed, lost := disksRemovedWithVM(vm, false), losesElsewhere(vm)
 
@@ -201,6 +204,7 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 		}
 	}
 
+	r.Lost = lostVolumes(ctx, vm, lostDisks)
 	r.Unclear = m.unclearUsers(ctx, vm, removed)
 
 	for _, volume := range vm.RecordedLeft() {
@@ -230,6 +234,22 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 	}
 
 	return r
+}
+
+// lostVolumes returns the volumes that the VM's definition has lost and that aren't known to be gone, with the commands
+// that delete them.
+func lostVolumes(ctx context.Context, vm *inventory.VM, lost map[string]domain.OwnDisk) (volumes []string) {
+	for _, key := range slices.Sorted(maps.Keys(lost)) {
+		o := lost[key]
+		if _, err := vm.On.Conn.PoolVolume(ctx, o.Pool, o.Volume); vm.OwnsHere(o) && inventory.IsNotFound(err) {
+			continue
+		}
+
+		volumes = append(volumes, fmt.Sprintf("%s: %s on host %q (\"virsh vol-delete --pool %s %s\" deletes it)",
+			placement.OwnDiskTitle(key), o.Path, vm.AsLeft(o).Host, o.Pool, o.Volume))
+	}
+
+	return volumes
 }
 
 // addVariables adds the UEFI variables, as keptVariables decides about them.

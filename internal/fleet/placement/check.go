@@ -212,6 +212,7 @@ func (p *Scheduler) CheckUpdate(
 		return nil, err
 	}
 
+	vm = d.WithLost(vm)
 	if err := vm.RequireOneCopy(); err != nil {
 		return nil, err
 	}
@@ -243,7 +244,7 @@ func (p *Scheduler) CheckUpdate(
 		return nil, err
 	}
 
-	warnings = slices.Concat(warnings, d.warnDroppedDisks(vm), refused)
+	warnings = slices.Concat(warnings, d.warnDisks(ctx, vm), refused)
 
 	a, err := p.hostOfChange(ctx, vm, d)
 	if err != nil {

@@ -98,7 +98,7 @@ func (r *Resource) planning(
 	}
 	for key, v := range map[string]any{
 		privateSaved: &p.saved, privateApplied: &p.applied, privateEvicted: &p.evicted, privateEvicting: &p.evicting,
-		privateTransient: &p.transient, privateRecorded: &p.recorded,
+		privateTransient: &p.transient, privateRecorded: &p.recorded, privateLost: &p.lost,
 	} {
 		_, d := meta.ReadPrivate(ctx, private, key, v)
 		diags.Append(d...)
@@ -164,7 +164,7 @@ func (r *Resource) checkWithFleet(
 		err      error
 	)
 	desired := p.config.toFleet(p.state)
-	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
+	desired.UpdatePolicy, desired.Incomplete, desired.Lost = o.policy, !known, p.lost
 	desired.PlannedObjects, desired.Made = r.Data.Planned.All(), r.Data.Volumes.AllMade()
 	desired.UnplannedPools, desired.UnplannedImages = r.unplanned(desired.OwnDisks)
 	if p.config.RunStrategy.IsUnknown() {
@@ -249,7 +249,7 @@ func (r *Resource) planDestroy(
 		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
 	default:
 		// Read only warns about an unreachable host if such VMs are kept or the host is under maintenance.
-		resp.Diagnostics.Append(r.checkDestroy(ctx, &state)...)
+		resp.Diagnostics.Append(r.checkDestroy(ctx, &state, req.Private)...)
 	}
 }
 
