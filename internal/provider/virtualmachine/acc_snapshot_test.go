@@ -90,6 +90,14 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 	declare(overlay, nil)
 	expect(t, tf.Fail(t, "plan"), "Error: Disk can't grow under an overlay", `Disk "logs"`, above, "blockcommit",
 		"destroy -refresh=false")
+	// No longer declared, it isn't deleted, and neither is what it is based on. The plan says only that.
+	declare(overlay, hcl{"disks": fmt.Sprintf("{ root = { file = %q } }", overlay)})
+	out := tf.Run(t, "plan")
+	expect(t, out, "Disks of the virtual machine are kept", above)
+	if strings.Contains(out, "Disks are deleted with their data") {
+		t.Errorf("the plan says that the disk is deleted, too: %s", out)
+	}
+	declare(overlay, nil)
 	merge := func() { l.Virsh(t, "kvm1", "blockcommit", name, above, "--active", "--pivot", "--wait") }
 	merge()
 	tf.Run(t, "apply")

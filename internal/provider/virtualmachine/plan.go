@@ -33,6 +33,8 @@ type planning struct {
 	// any configuration, as the VM's metadata has them.
 	applied  map[string]domain.DiskSource
 	recorded map[string]string
+	// own are the records of the disks and media that were created with the VM.
+	own map[string]domain.OwnDisk
 	// lost are the disks and media that were created with the VM and that its definition has lost on the host.
 	lost map[string]domain.OwnDisk
 	// saved says that the VM, which is off, resumes from saved memory when it is started.
