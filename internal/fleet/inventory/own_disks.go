@@ -128,6 +128,40 @@ func (vm *VM) LeftFirstBoot(key string, unlessIn ...*domain.Spec) string {
 	return left
 }
 
+// IsElsewhere reports whether the running VM uses another file in place of the volume that was created for its disk, and
+// that file isn't based on the volume. It returns false if that is unknown: what a VM that is off uses may be an overlay.
+func (vm *VM) IsElsewhere(key string, o domain.OwnDisk) bool {
+	if !vm.Active || vm.LiveSpec == nil || vm.HasFile(o.Path) || o.Creating || o.Removing {
+		return false
+	}
+
+	for _, use := range vm.Entry.DiskUses() {
+		if use.Key != key || use.NVDIMM {
+			continue
+		}
+
+		based := slices.ContainsFunc(use.Backing, func(b domain.DiskSource) bool { return b.Name() == o.Path })
+
+		return !based && (use.Source.File != "" || use.Source.Block != "")
+	}
+
+	return false
+}
+
+// Elsewhere returns the own disks of the running VM that IsElsewhere says of. Of a VM that is off, it returns those of
+// which that was known before.
+func (vm *VM) Elsewhere(before map[string]string) map[string]string {
+	files := map[string]string{}
+
+	for key, o := range vm.Metadata.OwnDisks {
+		if vm.IsElsewhere(key, o) || !vm.Active && before[key] == o.Path && !vm.HasFile(o.Path) {
+			files[key] = o.Path
+		}
+	}
+
+	return files
+}
+
 // Movable returns the VM's own disks, by key, that move with it: those that are created and that the VM uses.
 func (vm *VM) Movable() map[string]domain.OwnDisk {
 	own := maps.Clone(vm.Metadata.OwnDisks)

@@ -179,10 +179,10 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[s
 			r.Deleted = append(r.Deleted, fmt.Sprintf("%s on host %q, %s", disk, vm.AsLeft(o).Host, why))
 		case placement.IsFirstBoot(key) || !vm.OwnsHere(o):
 		case slices.Contains(removed, key):
-			switch now := spec.Disks[key].Source.File; {
+			switch instead := usedInstead(vm, spec, key, o); {
 			case vm.HasFile(o.Path):
-			case now != "":
-				disk += fmt.Sprintf(", unless it is the base of another volume; the VM's disk is %s now, which stays", now)
+			case instead != "":
+				disk += instead
 			case o.Creating:
 				disk += ", which an interrupted run began to create"
 			case o.Removing:
@@ -193,7 +193,7 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[s
 
 			r.Deleted = append(r.Deleted, disk)
 		default:
-			r.Kept = append(r.Kept, disk)
+			r.Kept = append(r.Kept, disk+usedInstead(vm, spec, key, o))
 		}
 	}
 
@@ -234,6 +234,21 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[s
 	}
 
 	return r
+}
+
+// usedInstead says which file the VM uses in place of the volume of an own disk, "" for none.
+func usedInstead(vm *inventory.VM, spec domain.Spec, key string, o domain.OwnDisk) string {
+	now := spec.Disks[key].Source.Name()
+	if now == "" || vm.HasFile(o.Path) {
+		return ""
+	}
+
+	based := ", unless it is the base of another volume"
+	if vm.IsElsewhere(key, o) || o.Kept() {
+		based = ""
+	}
+
+	return fmt.Sprintf("%s; the VM's disk is %s now, which stays", based, now)
 }
 
 // lostVolumes returns the volumes that the VM's definition has lost and that aren't known to be gone, with the commands

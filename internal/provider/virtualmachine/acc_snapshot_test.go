@@ -106,6 +106,31 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 		t.Error(err)
 	}
 
+	// Copied to another file, the disk is no overlay, and every plan says where it is.
+	state, _ := tf.State(t, address)
+	disks, _ := state["disks"].(map[string]any)
+	logs, _ := disks[key].(map[string]any)
+	volume := fmt.Sprint(logs["path"])
+	copyTo := func(file string) {
+		l.Virsh(t, "kvm1", "blockcopy", name, data, file, "--wait", "--pivot", "--transient-job")
+	}
+	copyTo(above + ".copy")
+	l.Run(t, "kvm1", "rm", volume)
+	const left = "Disk has left its volume"
+	noChanges(t, tf)
+	expect(t, tf.Run(t, "plan"), "Warning: "+left, volume, above+".copy")
+	expect(t, tf.Run(t, "plan", "-destroy"), volume, above+".copy now, which stays")
+	size = "3Mi"
+	declare(overlay, nil)
+	expect(t, tf.Fail(t, "plan"), "Error: "+left, volume, above+".copy")
+	size = "2Mi"
+	declare(overlay, nil)
+	copyTo(volume)
+	l.Run(t, "kvm1", "rm", above+".copy")
+	if out := tf.Run(t, "plan"); strings.Contains(out, left) {
+		t.Errorf("the disk is in its volume again: %s", out)
+	}
+
 	// libvirt writes the file of a definition again that a user has removed. Destroyed, nothing of the VM comes back.
 	const file = "/etc/libvirt/qemu/"
 	l.Virsh(t, "kvm1", "undefine", name)

@@ -38,6 +38,8 @@ const (
 	// privateLost are those that its definition has lost since, see inventory.VM.Lost.
 	privateOwn  = "own_disks"
 	privateLost = "lost_disks"
+	// privateElsewhere are the volumes of own disks in whose place the VM uses other files, see inventory.VM.Elsewhere.
+	privateElsewhere = "disks_elsewhere"
 	// privateSaved says that the VM resumes from saved memory when it is started.
 	privateSaved = "saved"
 	// privateSavedAs is the definition with which the memory was saved, as far as known. It is set while privateSaved is.
@@ -81,7 +83,13 @@ func writeOwn(ctx context.Context, private meta.Private, vm *fleet.VM, reverts b
 		}
 		diags.Append(meta.WritePrivate(ctx, private, key, v)...)
 	}
-	return diags
+	var elsewhere map[string]string
+	_, d := meta.ReadPrivate(ctx, private, privateElsewhere, &elsewhere)
+	diags.Append(d...)
+	if elsewhere = vm.Elsewhere(elsewhere); len(elsewhere) == 0 {
+		return append(diags, meta.WritePrivate(ctx, private, privateElsewhere, nil)...)
+	}
+	return append(diags, meta.WritePrivate(ctx, private, privateElsewhere, elsewhere)...)
 }
 
 // readPrivateSpec returns the definition that an entry has, and nil if there is none.
