@@ -131,6 +131,17 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 		t.Errorf("the disk is in its volume again: %s", out)
 	}
 
+	// What the warning says helps, and deletes nothing.
+	copyTo(above + ".copy")
+	asIs := hcl{"disks": fmt.Sprintf("{ root = { file = %q }\n%s = { file = %q } }", overlay, key, above+".copy")}
+	declare(overlay, asIs)
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if err := contains(l.Virsh(t, "kvm1", "domblklist", name), above+".copy"); err != nil {
+		t.Fatal(err)
+	}
+	l.Run(t, "kvm1", "rm", volume) // It is still there.
+
 	// libvirt writes the file of a definition again that a user has removed. Destroyed, nothing of the VM comes back.
 	const file = "/etc/libvirt/qemu/"
 	l.Virsh(t, "kvm1", "undefine", name)
@@ -139,6 +150,7 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 	merge()
 	expect(t, l.Run(t, "kvm1", "ls", file), name+".xml")
 	destroyAndCheck(t, l, tf, name)
+	l.Run(t, "kvm1", "rm", above+".copy")
 	if files := l.Run(t, "kvm1", "ls", file); strings.Contains(files, name) {
 		t.Errorf("the definition is left: %s", files)
 	}
