@@ -9,7 +9,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -28,13 +27,6 @@ type ArrivingFiles struct {
 // them is made, and removed when the VM has arrived or they are removed.
 func ArrivalOf(uuid string) hostset.Creation { return hostset.Creation{Kind: "copies", Name: uuid} }
 
-// arrivingCell holds what a reading of a host says about files that arrive there, once someone needs it.
-type arrivingCell struct {
-	mu    sync.Mutex
-	read  bool
-	files map[string]ArrivingFiles
-}
-
 // ArrivingFiles returns what moves copy to a host that answered, or were copying there when they were interrupted, by
 // the UUID of the VM. Unless fresh is set, it is read once for all who share the reading of the host.
 func (a Reply) ArrivingFiles(ctx context.Context, fresh bool) (map[string]ArrivingFiles, error) {
@@ -42,21 +34,9 @@ func (a Reply) ArrivingFiles(ctx context.Context, fresh bool) (map[string]Arrivi
 		return readArriving(ctx, a.Host)
 	}
 
-	cell := a.View.arriving
-
-	cell.mu.Lock()
-	defer cell.mu.Unlock()
-
-	if !cell.read {
-		files, err := readArriving(ctx, a.Host)
-		if err != nil {
-			return nil, err
-		}
-
-		cell.files, cell.read = files, true
-	}
-
-	return cell.files, nil
+	return a.View.arriving.get(ctx, "", func(ctx context.Context) (map[string]ArrivingFiles, error) {
+		return readArriving(ctx, a.Host)
+	})
 }
 
 // readArriving asks a host. If nothing arrives there, that is one round trip.

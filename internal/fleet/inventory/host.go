@@ -55,7 +55,7 @@ type View struct {
 	stopped     *seenStopped
 	pools       *asked[string]
 	creating    *asked[[]string]
-	arriving    *arrivingCell
+	arriving    *asked[map[string]ArrivingFiles]
 	at          time.Time
 }
 
@@ -64,7 +64,7 @@ func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
 	return &View{
 		Info: info, Domains: domains, record: &recordCell{}, index: &viewIndex{}, volumes: &seenVolumes{},
 		controllers: &seenControllers{}, stopped: &seenStopped{}, pools: &asked[string]{},
-		creating: &asked[[]string]{}, arriving: &arrivingCell{},
+		creating: &asked[[]string]{}, arriving: &asked[map[string]ArrivingFiles]{},
 	}
 }
 

@@ -220,6 +220,7 @@ func (p *Scheduler) CheckUpdate(
 		return nil, err
 	}
 
+	vm = d.WithLost(vm)
 	if err := vm.RequireOneCopy(); err != nil {
 		return nil, err
 	}
@@ -251,7 +252,7 @@ func (p *Scheduler) CheckUpdate(
 		return nil, err
 	}
 
-	warnings = slices.Concat(warnings, d.warnDroppedDisks(vm), warnGoneMedia(ctx, vm, d), refused)
+	warnings = slices.Concat(warnings, d.warnDisks(ctx, vm), refused)
 
 	a, err := p.hostOfChange(ctx, vm, d)
 	if err != nil {
