@@ -128,8 +128,9 @@ func (vm *VM) LeftFirstBoot(key string, unlessIn ...*domain.Spec) string {
 	return left
 }
 
-// IsElsewhere reports whether the running VM uses another file in place of the volume that was created for its disk, and
-// that file isn't based on the volume. It returns false if that is unknown: what a VM that is off uses may be an overlay.
+// IsElsewhere reports whether the running VM uses another file in place of the volume that was created for its disk,
+// and that file isn't based on the volume. It returns false if that is unknown: what a VM that is off uses may be an
+// overlay.
 func (vm *VM) IsElsewhere(key string, o domain.OwnDisk) bool {
 	if !vm.Active || vm.Entry == nil || vm.HasFile(o.Path) || o.Creating || o.Removing {
 		return false

@@ -323,8 +323,8 @@ func growsOverlaid(vm *inventory.VM, d Desired) []inventory.Problem {
 				Detail: fmt.Sprintf("Disk %q of VM %q was created as %q. On host %q the VM now uses %s, which isn't based on that "+
 					"volume, as after \"virsh blockcopy\" or \"virsh blockpull\", and would not see it grow.", key, vm.Name, is.Path,
 					vm.Host, disk.Source),
-				Remedy: fmt.Sprintf("Declare the disk as it is: %s = %q in place of pool and what belongs to pool. Both files stay. "+
-					"Then grow it with \"virsh blockresize\". Or set size back.", sourceKind(disk.Source), disk.Source.Name()),
+				Remedy: fmt.Sprintf("Declare the disk as it is: %s = %q in place of pool and what belongs to pool. Both files "+
+					"stay. Then grow it with \"virsh blockresize\". Or set size back.", sourceKind(disk.Source), disk.Source.Name()),
 			})
 
 			continue

@@ -141,7 +141,7 @@ func warnSnapshots(ctx context.Context, vm *inventory.VM, d Desired) []inventory
 		Detail: fmt.Sprintf("VM %q on host %q has snapshots: %s. This change deletes these files, and \"virsh "+
 			"snapshot-revert\" to a snapshot that was taken with them fails:%s", vm.Name, vm.Host, inventory.QuoteList(names),
 			lines),
-		Remedy: "To revert later, first copy these files, and put them back before the revert. Or first delete the snapshots, " +
-			"with \"virsh snapshot-delete\", if nothing needs them.",
+		Remedy: "To revert later, first copy these files, and put them back before the revert. Or first delete the " +
+			"snapshots, with \"virsh snapshot-delete\", if nothing needs them.",
 	}}
 }
