@@ -80,7 +80,7 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 	cleaning, cancel := hostset.CleanupContext(ctx)
 	defer cancel()
 	left := c.Remove(cleaning, targets.Without(value.Keys(failed)...))
-	diags := append(c.failureDiagnostics("create", failed), c.failureDiagnostics("delete", left)...)
+	diags := append(c.failureDiagnostics("create", "", failed), c.failureDiagnostics("delete", "", left)...)
 	maps.Copy(failed, left)
 	c.end(ctx, begun, failed)
 	return none, diags
@@ -221,8 +221,8 @@ func (c Change) Update(
 		left, warnings = c.remove(ctx, leaving, last)
 		diags.Append(warnings...)
 	}
-	diags.Append(c.failureDiagnostics("update", failed)...)
-	diags.Append(c.failureDiagnostics("delete", left)...)
+	diags.Append(c.failureDiagnostics("update", "", failed)...)
+	diags.Append(c.failureDiagnostics("delete", "", left)...)
 	states = StillThere(StatesAfter(targets, failed, last, c.Healthy), left, last)
 	return states, len(failed) == 0, append(diags, recordHosts(ctx, targets, states, c.Private)...)
 }
@@ -235,13 +235,18 @@ func (c Change) Delete(ctx context.Context, hosts types.Set, last types.Map) dia
 	failed, more := c.remove(ctx, asked, last)
 	diags.Append(more...)
 	c.end(ctx, asked.Without(value.Keys(failed)...), nil)
-	return append(diags, c.failureDiagnostics("delete", failed)...)
+	happened := ""
+	if gone := asked.Named(having(last)...).Without(value.Keys(failed)...).Names(); len(gone) > 0 {
+		happened = "It is removed from " + strings.Join(gone, ", ") + ", but not from this host"
+	}
+	return append(diags, c.failureDiagnostics("delete", happened, failed)...)
 }
 
-// failureDiagnostics returns errors about hosts. If an object already exists, they suggest to import it.
-func (c Change) failureDiagnostics(verb string, failed map[string]error) (diags diag.Diagnostics) {
+// failureDiagnostics returns errors about hosts. If an object already exists, they suggest to import it. happened is
+// what they say in addition; "": nothing.
+func (c Change) failureDiagnostics(verb, happened string, failed map[string]error) (diags diag.Diagnostics) {
 	for _, host := range value.Keys(failed) {
-		f := tfdiag.Failure{Verb: verb, Noun: c.Noun, Host: host, Err: failed[host]}
+		f := tfdiag.Failure{Verb: verb, Noun: c.Noun, Host: host, Err: failed[host], Happened: happened}
 		switch {
 		case errors.Is(f.Err, libvirt.ErrExists) && verb == "create":
 			f.Remedy = ImportRemedy(c.TypeName, c.ImportID)
