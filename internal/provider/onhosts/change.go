@@ -1,6 +1,7 @@
 package onhosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,8 @@ type Change struct {
 	// UUIDs are those of the resource's objects, if its state has them. Without them and Private the hosts are asked that
 	// have one by the state.
 	UUIDs []string
+	// JoinRemedy says what to do about another object of a host that joins; "": import both, which have own UUIDs then.
+	JoinRemedy string
 	// Private is the private state of a resource whose state lacks the UUIDs. Create and Update record them there, and
 	// which hosts have an object, as OwnRecorded does for Read.
 	Private meta.Private
@@ -251,7 +254,7 @@ func (c Change) failureDiagnostics(verb, happened string, failed map[string]erro
 		case errors.Is(f.Err, libvirt.ErrExists) && verb == "create":
 			f.Remedy = ImportRemedy(c.TypeName, c.ImportID)
 		case errors.Is(f.Err, libvirt.ErrExists):
-			f.Remedy = joinRemedy
+			f.Remedy = cmp.Or(c.JoinRemedy, joinRemedy)
 		}
 		diags.Append(f.Error())
 	}
