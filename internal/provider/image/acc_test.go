@@ -930,7 +930,7 @@ func TestAccImage_otherContentElsewhere(t *testing.T) {
 }
 
 // TestAccImage_destroyedWhileSuperseded: while a disk is based on an earlier copy, a destroy of the image removes
-// nothing, and the image stays in the state, even if somebody has removed the current copies by hand: otherwise the
+// nothing, and the image stays in the state, even if an operator has removed the current copies by hand: otherwise the
 // earlier copy would be in no state, and would stay for ever. Once all copies are gone, the image leaves the state.
 func TestAccImage_destroyedWhileSuperseded(t *testing.T) {
 	t.Parallel()
