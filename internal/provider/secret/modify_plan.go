@@ -78,10 +78,10 @@ func (r *secretResource) ModifyPlan(
 }
 
 // joinRemedy says what to do about another secret of the usage: an import takes one UUID, so it can't join both.
-const joinRemedy = "VMs and storage pools may know that one by its UUID. To keep both, set hosts to the hosts that have " +
-	"this one. Declare another virtfleet_secret with the same usage, whose hosts are the others, and import it by the UUID " +
-	"that \"virsh secret-list\" shows there. To have this one on all hosts, first run \"virsh secret-undefine\" with that " +
-	"UUID on the host, once nothing there uses it: its value is lost."
+const joinRemedy = "VMs and storage pools may know that one by its UUID. To keep both, set hosts to the hosts that " +
+	"have this one. Declare another virtfleet_secret with the same usage, whose hosts are the others, and import it by " +
+	"the UUID that \"virsh secret-list\" shows there. To have this one on all hosts, first run \"virsh " +
+	"secret-undefine\" with that UUID on the host, once nothing there uses it: its value is lost."
 
 // warnOfOthers warns that an import leaves out the hosts whose secret of the usage has another UUID.
 func warnOfOthers(id, name string, found []hostset.Answer[libvirt.UserSecret]) (diags diag.Diagnostics) {
