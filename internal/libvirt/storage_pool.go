@@ -45,6 +45,13 @@ func (h *Host) StoragePool(ctx context.Context, name string) (*StoragePool, erro
 		})
 }
 
+// IsNoPool reports whether the host has no storage pool of that name, whichever call has found that out: StoragePool
+// returns ErrNotFound for it, and calls about volumes return ErrNoPool.
+func IsNoPool(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return errors.Is(err, ErrNoPool) || ok && e.Code == int(golibvirt.ERR_NO_STORAGE_POOL)
+}
+
 // StoragePools reads all pools, except those that exist for the time of a call, in two round trips. It leaves out pools
 // that vanish meanwhile.
 func (h *Host) StoragePools(ctx context.Context) ([]StoragePool, error) {

@@ -132,3 +132,16 @@ func TestRetryStale(t *testing.T) {
 		})
 	}
 }
+
+// TestIsNoPool: a call about a pool and a call about a volume in it say that the host lacks the pool, and a missing
+// volume isn't a missing pool.
+func TestIsNoPool(t *testing.T) {
+	t.Parallel()
+	h := open(t, Config{URI: "test:///default"})
+	_, ofPool := h.StoragePool(t.Context(), "absent")
+	_, ofVolume := h.PoolVolume(t.Context(), "absent", "disk")
+	_, noVolume := h.PoolVolume(t.Context(), "default-pool", "absent")
+	if !IsNoPool(ofPool) || !IsNoPool(ofVolume) || noVolume == nil || IsNoPool(noVolume) || IsNoPool(nil) {
+		t.Errorf("pool: %v, volume in it: %v, volume: %v", ofPool, ofVolume, noVolume)
+	}
+}

@@ -928,3 +928,65 @@ func TestAccImage_otherContentElsewhere(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAccImage_destroyedWhileSuperseded: while a disk is based on an earlier copy, a destroy of the image removes
+// nothing, and the image stays in the state, even if an operator has removed the current copies by hand: otherwise the
+// earlier copy would be in no state, and would stay for ever. Once all copies are gone, the image leaves the state.
+func TestAccImage_destroyedWhileSuperseded(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	first, second := read(t, qcow2(t)), read(t, qcow2(t, "-c"))
+	url := serve(t, map[string][]byte{"/one": first, "/two": second})
+	is, other := "base-"+sum256(first)[:12], "base-"+sum256(second)[:12]
+	has := func(host string, want ...string) {
+		t.Helper()
+		slices.Sort(want)
+		if all := volumes(t, l, host, name); !slices.Equal(all, want) {
+			t.Errorf("%s has %v, want %v", host, all, want)
+		}
+	}
+	c := acctest.NewCLI(t)
+	without := acctest.Config(l) + pool(name, `hosts = ["kvm1", "kvm2"]`) // The third host has no such pool.
+	c.Config(t, without+image(fmt.Sprintf("url = %q", url+"/one"), ""))
+	c.Run(t, "apply")
+	l.Virsh(t, "kvm2", "vol-create-as", name, "overlay", "64M", "--format", "qcow2", "--backing-vol", is,
+		"--backing-vol-format", "qcow2")
+	c.Config(t, without+image(fmt.Sprintf("url = %q", url+"/two"), ""))
+	c.Run(t, "apply")
+	has("kvm1", other)
+	has("kvm2", is, other, "overlay")
+	// What the destroy of an image says, on one line.
+	refused := func() {
+		t.Helper()
+		out := strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(c.Fail(t, "apply"))
+		out = strings.Join(strings.Fields(out), " ")
+		for _, want := range []string{"Unable to delete image", fmt.Sprintf("Volume %q is kept", name+"/"+is), "Host: kvm2"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("the destroy doesn't say %q:\n%s", want, out)
+			}
+		}
+	}
+	c.Config(t, without)
+	refused()
+	has("kvm1", other)
+	has("kvm2", is, other, "overlay")
+	for _, host := range []string{"kvm1", "kvm2"} {
+		l.Virsh(t, host, "vol-delete", "--pool", name, other)
+	}
+	refused()
+	has("kvm2", is, "overlay")
+	l.Virsh(t, "kvm2", "vol-delete", "--pool", name, "overlay")
+	if _, empty := c.Empty(t); empty {
+		t.Error("the plan doesn't destroy the image, of which an earlier copy is left")
+	}
+	c.Run(t, "apply")
+	has("kvm2")
+	if out, empty := c.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	c.Run(t, "destroy")
+	if err := clean(t, l, name, "kvm1", "kvm2")(nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -156,4 +157,16 @@ func (r *imageResource) removeOld(
 		}
 	}
 	return value.NewStringList(kept)
+}
+
+// leftBy says which copy a destroy can't remove, and what it has removed: gone are the hosts that no longer have it.
+func (m *model) leftBy(ref storage.Ref, gone hostset.Set) string {
+	text := fmt.Sprintf("volume %q is kept", ref)
+	if ref.Name != m.Volume.ValueString() {
+		return text + ". It has earlier content of the image. The copies of the current content stay, too"
+	}
+	if len(gone) > 0 {
+		text += ". It is removed from " + strings.Join(gone.Names(), ", ")
+	}
+	return text
 }

@@ -105,6 +105,9 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	if len(answers) == 0 && !importing {
 		return // No host has the pool, so the copies are unknown.
 	}
+	removable := r.reviewSuperseded(ctx, s, hosts, &state)
+	// An earlier copy that disks are still based on is in no other state, so nothing else would remove it.
+	seen.Gone = seen.Gone && len(state.Superseded.Elements()) == 0
 	if seen.Concludes(ctx, resp, noun, state.ID.ValueString(), importing) {
 		return
 	}
@@ -116,7 +119,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		state.Superseded = value.NewStringList([]string{})
 	}
 	n, _ = n.checked(ctx, state.Source, state.SHA256.ValueString())
-	n.Removable = r.reviewSuperseded(ctx, s, hosts, &state)
+	n.Removable = removable
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, notesKey, n)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
@@ -129,7 +132,7 @@ func copyState(c storage.ImageCopy) string {
 }
 
 // withPool drops the answers of hosts that don't have the pool, and so can't have a copy.
-func withPool(answers []hostset.Answer[storage.ImageCopy]) (with []hostset.Answer[storage.ImageCopy]) {
+func withPool[T any](answers []hostset.Answer[T]) (with []hostset.Answer[T]) {
 	for _, a := range answers {
 		if !errors.Is(a.Err, libvirt.ErrNoPool) {
 			with = append(with, a)
@@ -146,6 +149,9 @@ func (r *imageResource) reviewSuperseded(
 	for _, name := range value.StringList(state.Superseded) {
 		ref := storage.Ref{Pool: state.Pool.ValueString(), Name: name}
 		answers := s.Volume(ctx, hosts, ref)
+		if state.Hosts.IsNull() {
+			answers = withPool(answers)
+		}
 		found := hostset.Found(answers)
 		if len(found) == 0 && len(hostset.Silent(answers)) == 0 {
 			continue
@@ -217,7 +223,8 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 }
 
 // Delete removes the copies that no disk is based on. If a disk is based on a copy, the destroy fails. A copy that this
-// run has written for another resource stays.
+// run has written for another resource stays. While an earlier copy can't be removed, the current ones stay, too: the
+// image then isn't half gone, and its state remains.
 func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -228,10 +235,14 @@ func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	defer cancel()
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	for _, name := range append(value.StringList(state.Superseded), state.Volume.ValueString()) {
+		if name == state.Volume.ValueString() && resp.Diagnostics.HasError() {
+			return
+		}
 		ref := storage.Ref{Pool: state.Pool.ValueString(), Name: name}
 		failed, kept := r.remove(ctx, hosts, nil, ref)
 		for _, host := range value.Keys(failed) {
 			f := state.failure("delete", failed[host])
+			f.Happened = state.leftBy(ref, hosts.Without(append(value.Keys(failed), kept...)...))
 			if f.Host = host; errors.Is(f.Err, storage.ErrInUse) {
 				f.Remedy = "Apply again once nothing uses it. If another resource has the image now, because the resource was " +
 					"renamed or has another key in for_each, " +

@@ -1,6 +1,7 @@
 package onhosts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,8 @@ type Change struct {
 	// UUIDs are those of the resource's objects, if its state has them. Without them and Private the hosts are asked that
 	// have one by the state.
 	UUIDs []string
+	// JoinRemedy says what to do about another object of a host that joins; "": import both, which have own UUIDs then.
+	JoinRemedy string
 	// Private is the private state of a resource whose state lacks the UUIDs. Create and Update record them there, and
 	// which hosts have an object, as OwnRecorded does for Read.
 	Private meta.Private
@@ -80,7 +83,7 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 	cleaning, cancel := hostset.CleanupContext(ctx)
 	defer cancel()
 	left := c.Remove(cleaning, targets.Without(value.Keys(failed)...))
-	diags := append(c.failureDiagnostics("create", failed), c.failureDiagnostics("delete", left)...)
+	diags := append(c.failureDiagnostics("create", "", failed), c.failureDiagnostics("delete", "", left)...)
 	maps.Copy(failed, left)
 	c.end(ctx, begun, failed)
 	return none, diags
@@ -221,8 +224,8 @@ func (c Change) Update(
 		left, warnings = c.remove(ctx, leaving, last)
 		diags.Append(warnings...)
 	}
-	diags.Append(c.failureDiagnostics("update", failed)...)
-	diags.Append(c.failureDiagnostics("delete", left)...)
+	diags.Append(c.failureDiagnostics("update", "", failed)...)
+	diags.Append(c.failureDiagnostics("delete", "", left)...)
 	states = StillThere(StatesAfter(targets, failed, last, c.Healthy), left, last)
 	return states, len(failed) == 0, append(diags, recordHosts(ctx, targets, states, c.Private)...)
 }
@@ -235,18 +238,23 @@ func (c Change) Delete(ctx context.Context, hosts types.Set, last types.Map) dia
 	failed, more := c.remove(ctx, asked, last)
 	diags.Append(more...)
 	c.end(ctx, asked.Without(value.Keys(failed)...), nil)
-	return append(diags, c.failureDiagnostics("delete", failed)...)
+	happened := ""
+	if gone := asked.Named(having(last)...).Without(value.Keys(failed)...).Names(); len(gone) > 0 {
+		happened = "It is removed from " + strings.Join(gone, ", ") + ", but not from this host"
+	}
+	return append(diags, c.failureDiagnostics("delete", happened, failed)...)
 }
 
-// failureDiagnostics returns errors about hosts. If an object already exists, they suggest to import it.
-func (c Change) failureDiagnostics(verb string, failed map[string]error) (diags diag.Diagnostics) {
+// failureDiagnostics returns errors about hosts. If an object already exists, they suggest to import it. happened is
+// what they say in addition; "": nothing.
+func (c Change) failureDiagnostics(verb, happened string, failed map[string]error) (diags diag.Diagnostics) {
 	for _, host := range value.Keys(failed) {
-		f := tfdiag.Failure{Verb: verb, Noun: c.Noun, Host: host, Err: failed[host]}
+		f := tfdiag.Failure{Verb: verb, Noun: c.Noun, Host: host, Err: failed[host], Happened: happened}
 		switch {
 		case errors.Is(f.Err, libvirt.ErrExists) && verb == "create":
 			f.Remedy = ImportRemedy(c.TypeName, c.ImportID)
 		case errors.Is(f.Err, libvirt.ErrExists):
-			f.Remedy = joinRemedy
+			f.Remedy = cmp.Or(c.JoinRemedy, joinRemedy)
 		}
 		diags.Append(f.Error())
 	}

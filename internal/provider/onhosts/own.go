@@ -1,6 +1,7 @@
 package onhosts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -126,7 +127,8 @@ func (c Change) CheckJoining(
 	last, replaced := sameHosts(ctx, targets, last, c.Private)
 	diags.Append(c.replacedWarning(ctx, targets, replaced, false)...)
 	for _, host := range c.others(ctx, targets, last) {
-		f := tfdiag.Failure{Verb: "update", Noun: c.Noun, Host: host, Err: c.exists(), Remedy: joinRemedy}
+		f := tfdiag.Failure{Verb: "update", Noun: c.Noun, Host: host, Err: c.exists()}
+		f.Remedy = cmp.Or(c.JoinRemedy, joinRemedy)
 		if planned.IsNull() {
 			f.Happened = "the apply fails on this host, and changes the others"
 			diags.Append(f.Warning())

@@ -393,3 +393,57 @@ func TestAccSecret_ofTPM(t *testing.T) {
 		t.Errorf("left: %s", left)
 	}
 }
+
+// TestAccSecret_otherUUIDs: hosts have secrets of one usage with other UUIDs, as after the configuration was applied to
+// each of them alone. What the import and the plan say leads to an empty plan, and both secrets keep UUID and value.
+func TestAccSecret_otherUUIDs(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	id := lab.Name(t)
+	uuids := map[string]string{"kvm1": uid.NewString(), "kvm2": uid.NewString()}
+	for host, uuid := range uuids {
+		define(t, l, host, id, uuid)
+		l.Virsh(t, host, "secret-set-value", uuid, "--base64", "aHVzaA==")
+	}
+	block := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}, {Of: l.Host("kvm2")}}}.String()
+	secret := func(key, more string) string {
+		return fmt.Sprintf("resource \"virtfleet_secret\" %q {\n  usage = \"ceph\"\n  usage_id = %q\n  private = false\n"+
+			"  value_wo = \"hush\"\n  value_wo_version = \"1\"\n  %s\n}\n", key, id, more)
+	}
+	says := func(out string, words ...string) {
+		t.Helper()
+		out = strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(out)
+		out = strings.Join(strings.Fields(out), " ")
+		for _, word := range words {
+			if !strings.Contains(out, word) {
+				t.Errorf("%q isn't in %s", word, out)
+			}
+		}
+	}
+	const advice = "Declare another virtfleet_secret with the same usage"
+	c := acctest.NewCLI(t)
+	c.Config(t, block+secret("this", ""))
+	says(c.Run(t, "import", address, "ceph/"+id), advice, "with UUID "+uuids["kvm1"], "with UUID "+uuids["kvm2"])
+	c.Config(t, block+secret("this", `hosts = ["kvm1", "kvm2"]`))
+	says(c.Fail(t, "plan"), advice, "Host: kvm2")
+	c.Config(t, block+secret("this", `hosts = ["kvm1"]`)+secret("other", `hosts = ["kvm2"]`))
+	c.Run(t, "import", "virtfleet_secret.other", uuids["kvm2"])
+	c.Run(t, "apply")
+	if out, empty := c.Empty(t); !empty {
+		t.Errorf("the plan isn't empty: %s", out)
+	}
+	for host, uuid := range uuids {
+		if is := l.SecretUUID(t, host, id); is != uuid {
+			t.Errorf("%s has secret %s, want %s", host, is, uuid)
+		}
+		if is := l.Virsh(t, host, "secret-get-value", "--plain", uuid); is != "hush" {
+			t.Errorf("the value on %s differs", host)
+		}
+	}
+	c.Run(t, "destroy")
+	for host := range uuids {
+		if is := l.SecretUUID(t, host, id); is != "" {
+			t.Errorf("%s still has secret %s", host, is)
+		}
+	}
+}

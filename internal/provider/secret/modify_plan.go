@@ -16,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -74,6 +75,27 @@ func (r *secretResource) ModifyPlan(
 	r.Data.Planned.Plan(status.Secret, plan.ID.ValueString(), targets.Names())
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
 		onhosts.PlanStates(targets, plan.Hosts, state.HostStates, onhosts.Present))...)
+}
+
+// joinRemedy says what to do about another secret of the usage: an import takes one UUID, so it can't join both.
+const joinRemedy = "VMs and storage pools may know that one by its UUID. To keep both, set hosts to the hosts that " +
+	"have this one. Declare another virtfleet_secret with the same usage, whose hosts are the others, and import it by " +
+	"the UUID that \"virsh secret-list\" shows there. To have this one on all hosts, first run \"virsh " +
+	"secret-undefine\" with that UUID on the host, once nothing there uses it: its value is lost."
+
+// warnOfOthers warns that an import leaves out the hosts whose secret of the usage has another UUID.
+func warnOfOthers(id, name string, found []hostset.Answer[libvirt.UserSecret]) (diags diag.Diagnostics) {
+	for _, a := range found {
+		if a.Value.UUID == id {
+			continue
+		}
+		diags.Append(tfdiag.Failure{
+			Verb: "import", Noun: fmt.Sprintf("%s %q", noun, name), Host: a.Host, Remedy: joinRemedy,
+			Happened: fmt.Sprintf("The import takes the secret with UUID %s. This host has another one, with UUID %s", id,
+				a.Value.UUID),
+		}.Warning())
+	}
+	return diags
 }
 
 // warnOfUsers lists the VMs and storage pools that use a secret which is to be removed from hosts.

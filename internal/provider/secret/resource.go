@@ -80,7 +80,7 @@ func (r *secretResource) changeTo(m *model, data []byte) onhosts.Change {
 	put := onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return h.PutUserSecret(ctx, m.secret(), data) })
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: usage + "/" + usageID, Noun: m.noun(), Healthy: onhosts.Present,
-		Put: put,
+		Put: put, JoinRemedy: joinRemedy,
 		New: func(uuid string) onhosts.Do {
 			m.ID = types.StringValue(uuid)
 			return put
@@ -381,6 +381,7 @@ func (r *secretResource) ImportState(
 			return
 		}
 		id = found[0].Value.UUID
+		resp.Diagnostics.Append(warnOfOthers(id, req.ID, found)...)
 	}
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), id)...)
 }

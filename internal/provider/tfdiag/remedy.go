@@ -103,8 +103,16 @@ const planWithout = "With on_unreachable = \"keep\" in the provider block, a pla
 
 // remedyFor returns what to do about an error, and "" if only the error's text says it.
 func remedyFor(err error, own string) string {
-	return cmp.Or(ofKind(err, causes), own, ofKind(err, remedies))
+	remedy := cmp.Or(ofKind(err, causes), own, ofKind(err, remedies))
+	if remedy == "" && libvirt.IsNoPool(err) {
+		return noPool
+	}
+	return remedy
 }
+
+// noPool is what to do about a storage pool that a host lacks, as after it was undefined by hand.
+const noPool = "Define the storage pool on the host again: an apply of its virtfleet_storage_pool does that. What " +
+	"was in it is still there, unless it was deleted as well. Then apply again."
 
 func ofKind(err error, all []kindRemedy) string {
 	for _, r := range all {

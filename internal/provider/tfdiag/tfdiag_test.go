@@ -70,6 +70,7 @@ func failures() map[string]tfdiag.Failure {
 				Words:  "The end of QEMU's log on host \"kvm1\":\n  qemu-system-x86_64: Failed to connect: Connection refused",
 			},
 		},
+		"no_pool":  {Verb: "update", Noun: "virtual machine", Err: fmt.Errorf("%w: default", libvirt.ErrNoPool)},
 		"no_error": {Verb: "configure", Noun: "provider", Happened: "both uri and hosts are set"},
 	}
 }

@@ -77,3 +77,37 @@ resource "virtfleet_storage_pool" "vms" {
 	l.Run(t, "kvm1", "rmdir", at+"-broken")
 	destroyAndCheck(t, l, tf, name)
 }
+
+// TestAccVirtualMachine_ownDiskWithoutItsPool: a change of a disk whose storage pool was undefined by hand fails, and
+// the error says that the pool's resource defines it again. That does, and the disk's file has stayed.
+func TestAccVirtualMachine_ownDiskWithoutItsPool(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf, at := acctest.NewCLI(t), "/var/lib/libvirt/"+name
+	declare := func(size string) {
+		tf.Config(t, acctest.OneHost(l)+fmt.Sprintf(`
+resource "virtfleet_storage_pool" "vms" {
+  name   = %q
+  type   = "dir"
+  target = { path = %q }
+}
+`, name, at)+idleVM(l, name).with(hcl{
+			"host": quote("kvm1"), "run_strategy": quote("Halted"),
+			"disks": fmt.Sprintf("{ root = { pool = %q, size = %q } }\n  depends_on = [virtfleet_storage_pool.vms]", name, size),
+		}).String())
+	}
+	declare("1Mi")
+	tf.Run(t, "apply")
+	l.Virsh(t, "kvm1", "pool-destroy", name)
+	l.Virsh(t, "kvm1", "pool-undefine", name)
+	declare("2Mi")
+	expect(t, tf.Fail(t, "apply", "-refresh=false"), "virtfleet_storage_pool does that")
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if got := volumes(t, l, "kvm1", name); !slices.Equal(got, []string{name + "-root"}) {
+		t.Errorf("the pool has %q", got)
+	}
+	destroyAndCheck(t, l, tf, name)
+}
