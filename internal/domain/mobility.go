@@ -298,6 +298,19 @@ func readBacking(disk *etree.Element) []BackingImage {
 	return chain
 }
 
+// RemoveBacking removes the backing images that the definition lists for disks with those targets, and reports whether
+// it lists any. libvirt then reads from the images themselves what they are based on.
+func (d *Definition) RemoveBacking(targets []string) bool {
+	removed := false
+	for _, disk := range d.devices("disk") {
+		backing := child(disk, "backingStore")
+		if child(backing, "source") != nil && slices.Contains(targets, attr(child(disk, "target"), "dev")) {
+			removed = disk.RemoveChild(backing) != nil || removed
+		}
+	}
+	return removed
+}
+
 func (d *Definition) mobileInterfaces() []MobileInterface {
 	var interfaces []MobileInterface
 	for _, have := range d.keyed(interfaceKind, d.recordedNames()) {

@@ -169,7 +169,7 @@ type Disk struct {
 
 // UnknownFile stands for the file of a disk whose source isn't known yet, because the disk or its volume is still to be
 // created. A disk without a source would be a drive without a medium.
-const UnknownFile = "/known-after-apply"
+const UnknownFile = "/not-known-yet"
 
 // DiskSource is where a disk's data is. At most one field is set; if none is, the drive has no medium.
 type DiskSource struct {

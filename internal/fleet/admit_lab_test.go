@@ -71,6 +71,11 @@ func TestLab_startAsksForRoom(t *testing.T) {
 			t.Errorf("%s: %v, want %s", what, err, reason)
 		}
 
+		// Nothing is to be moved.
+		if err == nil || !strings.Contains(err.Error(), "can't be started") || strings.Contains(err.Error(), "be moved") {
+			t.Errorf("%s: it says %v", what, err)
+		}
+
 		if state := l.Virsh(t, h.Name, "domstate", off.UUID); !strings.Contains(state, "shut off") {
 			t.Errorf("%s: it is %s", what, state)
 		}

@@ -43,6 +43,9 @@ type Migration struct {
 	NonSharedIncremental, NonSharedFull bool
 	// MigrateDisks are the targets ("vda") of the disks that are copied; nil means all that libvirt would copy.
 	MigrateDisks []string
+	// TargetXML is the definition that the target runs, and PersistentXML the one that it keeps, if they differ from those
+	// of the source in what the guest doesn't see. Never log them.
+	TargetXML, PersistentXML string
 	// AutoConverge slows the guest down when it writes to its memory faster than that can be copied.
 	AutoConverge bool
 	// PostCopy allows StartPostCopy; PostCopyResume resumes a migration that failed in post-copy.
@@ -100,6 +103,8 @@ func (m *Migration) migrateParameters() *golibvirt.DomainMigrateParameters {
 		URISet: m.URI != "", URI: m.URI,
 		DisksURISet: m.DisksURI != "", DisksURI: m.DisksURI,
 		MigrateDisksSet: len(m.MigrateDisks) > 0, MigrateDisks: m.MigrateDisks,
+		DestXMLSet: m.TargetXML != "", DestXML: m.TargetXML,
+		PersistXMLSet: m.PersistentXML != "", PersistXML: m.PersistentXML,
 		BandwidthSet: m.Bandwidth != 0, Bandwidth: mebibytes(m.Bandwidth),
 		ParallelConnectionsSet: m.ParallelConnections != 0, ParallelConnections: m.ParallelConnections,
 		CompressionSet: m.Compression != "", Compression: m.Compression,

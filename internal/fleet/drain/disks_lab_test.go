@@ -65,8 +65,8 @@ func (c *diskOwner) write(t *testing.T, on *lab.Host, pattern int) {
 	}
 }
 
-// drain takes the VM away, and writes to its disk there.
-func (c *diskOwner) drain(t *testing.T, pattern int) {
+// drain takes the VM away, and writes to its disk there. It returns the step.
+func (c *diskOwner) drain(t *testing.T, pattern int) hostrecord.RecordedStep {
 	t.Helper()
 
 	steps, err := c.fleet.Drain(t.Context(), drain.Drain{Host: c.from.Name, ID: "m", Why: "a test"})
@@ -79,6 +79,8 @@ func (c *diskOwner) drain(t *testing.T, pattern int) {
 	}
 
 	c.write(t, c.to, pattern)
+
+	return steps[0]
 }
 
 func (c *diskOwner) has(t *testing.T, h *lab.Host) bool {
@@ -284,7 +286,7 @@ func (c *diskOwner) unstarted(t *testing.T) {
 }
 
 // refused wants that the maintenance can't be ended, because the image at its place there must not be touched.
-func (c *diskOwner) refused(t *testing.T, why string) {
+func (c *diskOwner) refused(t *testing.T, why, says string) {
 	t.Helper()
 
 	before, err := os.Stat(c.from.Path(c.image))
@@ -295,6 +297,10 @@ func (c *diskOwner) refused(t *testing.T, why string) {
 	_, err = c.fleet.Release(t.Context(), c.from.Name, "m", true)
 	if !errors.Is(err, migration.ErrBlocked) || !strings.Contains(fmt.Sprint(err), migration.DiskPathTaken) {
 		t.Errorf("%s: %v, want %s", why, err, migration.DiskPathTaken)
+	}
+
+	if !strings.Contains(fmt.Sprint(err), c.image+": "+says) {
+		t.Errorf("%s: %v, want that it is named: %s", why, err, says)
 	}
 
 	after, err := os.Stat(c.from.Path(c.image))
@@ -330,15 +336,38 @@ func TestLab_restoreCopiesBack(t *testing.T) {
 	c.l.Define(t, c.from.Name, fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory>
 		<os><type arch="x86_64">hvm</type></os><devices><disk type="file"><driver name="qemu" type="qcow2"/>
 		<source file="%s"/><target dev="vda" bus="virtio"/></disk></devices></domain>`, other, c.image))
-	c.refused(t, "in use")
+	c.refused(t, "in use", fmt.Sprintf("virtual machine %q has it", other))
 	c.l.Virsh(t, c.from.Name, "undefine", other)
 
 	// Or is about to.
 	overlay := c.l.Image(t, c.from.Name, c.vm.Name+"-overlay.qcow2", "qcow2", 1<<20)
 	c.l.Run(t, c.from.Name, "qemu-img", "rebase", "-u", "-F", "qcow2", "-b", c.image, overlay)
-	c.refused(t, "an image is based on it")
+	c.refused(t, "an image is based on it", overlay+" is based on it")
 
 	if err := os.Remove(c.from.Path(overlay)); err != nil {
+		t.Fatal(err)
+	}
+
+	// It was to be removed, and stays for an image that no VM has: that is said, and it makes room once that is gone.
+	removes := c.rule
+	removes.Options.KeepSourceDisks = new(false)
+
+	if _, err := c.fleet.EvictionPolicies().Put(t.Context(), removes); err != nil {
+		t.Fatal(err)
+	}
+
+	c.back(t, 91)
+
+	stray := c.l.Image(t, c.from.Name, c.vm.Name+"-stray.qcow2", "qcow2", 1<<20)
+	c.l.Run(t, c.from.Name, "qemu-img", "rebase", "-u", "-F", "qcow2", "-b", c.image, stray)
+
+	if s := c.drain(t, 91); len(s.Stay) != 1 || !strings.Contains(s.Reason, stray+" is based on it") {
+		t.Errorf("its image stays for another one: %+v", s)
+	}
+
+	c.refused(t, "kept for an image", stray+" is based on it")
+
+	if err := os.Remove(c.from.Path(stray)); err != nil {
 		t.Fatal(err)
 	}
 
@@ -356,7 +385,7 @@ func TestLab_restoreCopiesBack(t *testing.T) {
 	// It is not what was left any more.
 	c.drain(t, 92)
 	c.l.Run(t, c.from.Name, "qemu-io", "-c", "write -P 3 0 512", c.image)
-	c.refused(t, "written to")
+	c.refused(t, "written to", "it was changed")
 
 	if err := os.Remove(c.from.Path(c.image)); err != nil {
 		t.Fatal(err)

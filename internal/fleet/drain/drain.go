@@ -212,7 +212,7 @@ func (d *drainRun) prepare(ctx context.Context) error {
 
 	if blocked := evacuation.BlockedSteps(undone(d.steps)); len(blocked) > 0 {
 		return &inventory.Error{
-			Host: d.Host, Kind: migration.ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy,
+			Host: d.Host, Kind: migration.ErrBlocked, Detail: BlockedText(d.Host, blocked), Remedy: BlockedRemedy(blocked),
 		}
 	}
 

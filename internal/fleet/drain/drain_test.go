@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -104,6 +105,39 @@ func TestNotDone_saysWhatBlocksAndWhatToDo(t *testing.T) {
 		"Reason: it is so. Change it"
 	if got := BlockedText("kvm1", evacuation.BlockedSteps(evacuation.Compute(in))); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// The advice about a fallback is true for each VM: where none is set, where the one that is set is blocked too, and
+// where none applies.
+func TestBlockedRemedy(t *testing.T) {
+	t.Parallel()
+
+	blocked := func(name, reason string) evacuation.VM {
+		return evacuation.VM{UUID: name, Name: name, Active: true, Persistent: true,
+			LiveBlockers: map[string][]migration.Blocker{"kvm2": {{Reason: reason, Status: status.False, Message: "so"}}}}
+	}
+	plain, closed, cold := blocked("plain", "Bad"), blocked("closed", migration.HostCordoned), blocked("cold", "Bad")
+	cold.Labels = map[string]string{"cold": "yes"}
+	fleeting := blocked("fleeting", "Bad")
+	fleeting.Persistent = false
+
+	for want, vms := range map[string][]evacuation.VM{
+		"Remove the blockers, or set a fallback for these VMs in a virtfleet_eviction_policy.": {plain},
+		`Remove the blockers. No fallback helps for "closed", "fleeting".`:                     {closed, fleeting},
+		`Remove the blockers. Or set a fallback in a virtfleet_eviction_policy for "plain". Or set the fallback Shutdown ` +
+			`or Save in a virtfleet_eviction_policy for "cold": ColdMigrate is blocked too.`: {plain, cold},
+	} {
+		in := evacuation.Input{
+			Host: "kvm1", Default: evacuation.LiveMigrate, VMs: vms, Hosts: []evacuation.Host{{Name: "kvm2", Free: 1}},
+			Policies: []evacuation.Policy{{
+				Identity: policy.Identity{Name: "p", Selector: policy.Selector{Labels: cold.Labels}},
+				Strategy: evacuation.LiveMigrate, Fallback: evacuation.ColdMigrate,
+			}},
+		}
+		if got := BlockedRemedy(evacuation.BlockedSteps(evacuation.Compute(in))); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 

@@ -2,9 +2,11 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
@@ -21,10 +23,10 @@ func isUnchanged(k hostrecord.KeptFile, v libvirt.Volume) bool {
 	return k.Changed != "" && k.Changed == v.Changed && k.Bytes == v.PhysicalBytes
 }
 
-// noteKept records in a step which images its move left on the host, also if ctx has ended, or the VM was not started
-// after the move.
+// noteKept records in a step which images its move left on the host, because it keeps them or couldn't remove them. It
+// does so also if ctx has ended, or the VM was not started after the move.
 func (d *drainRun) noteKept(ctx context.Context, i int, how move.SourceFiles) {
-	if !how.Kept {
+	if !how.Kept && len(how.Stay) == 0 {
 		return
 	}
 
@@ -38,7 +40,7 @@ func (d *drainRun) noteKept(ctx context.Context, i int, how move.SourceFiles) {
 	}
 
 	d.mu.Lock()
-	d.steps[i].Kept = kept
+	d.steps[i].Kept, d.steps[i].Stay = kept, how.Stay
 	d.mu.Unlock()
 }
 
@@ -90,13 +92,15 @@ func keptFiles(ctx context.Context, h *inventory.Host, paths []string) ([]hostre
 
 // removeStaleImages removes the images that the VM left on the host, so that its disks can be copied back. It does so
 // only if nothing else blocks the move back, and only for images that are proven to be those that the VM left: see
-// removeKeptImages. An image that stays blocks the move, which reports it.
-func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.RecordedStep, o migration.Options) error {
+// removeKeptImages. An image that stays blocks the move: see explainTaken. stay says why each of them stays.
+func (r *releaseRun) removeStaleImages(
+	ctx context.Context, s hostrecord.RecordedStep, o migration.Options,
+) (stay []string, err error) {
 	if len(s.Kept) == 0 {
-		return nil
+		return nil, nil
 	}
 
-	return r.drainer.mover.WithVMLocked(ctx, s.UUID, inventory.LastKnown{Host: s.Target}, "restoring",
+	err = r.drainer.mover.WithVMLocked(ctx, s.UUID, inventory.LastKnown{Host: s.Target}, "restoring",
 		func(ctx context.Context, vm *inventory.VM) error {
 			if vm.Host != s.Target {
 				return nil
@@ -120,8 +124,24 @@ func (r *releaseRun) removeStaleImages(ctx context.Context, s hostrecord.Recorde
 				}
 			}
 
-			return r.drainer.removeKeptImages(ctx, r.host, s.Kept, vm.On)
+			stay, err = r.drainer.removeKeptImages(ctx, r.host, s.Kept, vm.On)
+
+			return err
 		})
+
+	return stay, err
+}
+
+// explainTaken adds to the error of a move back why the images in its way were not removed, if they block it.
+func explainTaken(err error, stay []string) error {
+	blocked, ok := errors.AsType[*migration.BlockedError](err)
+	if !ok || len(stay) == 0 || !slices.ContainsFunc(blocked.Blockers, func(b migration.Blocker) bool {
+		return b.Reason == migration.DiskPathTaken
+	}) {
+		return err
+	}
+
+	return fmt.Errorf("%w; what the drain left there was not removed: %s", err, strings.Join(stay, "; "))
 }
 
 // copiesOf returns the disk images that the drain made on the host to which it moved the VM of a step. They don't stay
@@ -153,16 +173,17 @@ func (r *releaseRun) removeLeft(ctx context.Context, s hostrecord.RecordedStep) 
 }
 
 // removeKeptImages removes images that a move left on a host, while the VM is on the other host. An image stays if it
-// was changed, if it is the same file that the other host has at this path, or if something on the host uses it.
+// was changed, if it is the same file that the other host has at this path, or if something on the host uses it. stay
+// says why.
 func (dr *Drainer) removeKeptImages(
 	ctx context.Context, h *inventory.Host, kept []hostrecord.KeptFile, other *inventory.Host,
-) error {
+) (stay []string, err error) {
 	users := migration.UsersOn(h.Conn)
 
 	for _, k := range kept {
 		here, err := h.Conn.Directory(ctx, path.Dir(k.Path), path.Base(k.Path))
 		if err != nil {
-			return err
+			return stay, err
 		}
 
 		v, ok := here.Files[path.Base(k.Path)]
@@ -173,14 +194,14 @@ func (dr *Drainer) removeKeptImages(
 		why := "it was changed"
 		if isUnchanged(k, v) {
 			if why, err = users.Of(ctx, k.Path); err != nil {
-				return err
+				return stay, err
 			}
 		}
 
 		if why == "" {
 			there, err := keptFiles(ctx, other, []string{k.Path})
 			if err != nil {
-				return err
+				return stay, err
 			}
 
 			if len(there) == 0 || there[0] == k {
@@ -189,6 +210,7 @@ func (dr *Drainer) removeKeptImages(
 		}
 
 		if why != "" {
+			stay = append(stay, k.Path+": "+why)
 			dr.log.WarnContext(ctx, "an image that a move left stays", "host", h.Name, "file", k.Path, "reason", why)
 
 			continue
@@ -197,9 +219,9 @@ func (dr *Drainer) removeKeptImages(
 		dr.log.InfoContext(ctx, "removing an image that a move left", "host", h.Name, "file", k.Path)
 
 		if err := h.Conn.RemoveFile(ctx, k.Path); err != nil {
-			return err
+			return stay, err
 		}
 	}
 
-	return nil
+	return stay, nil
 }

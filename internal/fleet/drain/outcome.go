@@ -152,8 +152,36 @@ func reconcile(steps []hostrecord.RecordedStep, running map[string]string, off m
 	return come
 }
 
-// BlockedRemedy says what to do about VMs that block a drain.
-const BlockedRemedy = "Remove the blockers, or set a fallback for these VMs in a virtfleet_eviction_policy."
+// BlockedRemedy says what to do about VMs that block a drain. It advises a fallback only where that would help.
+func BlockedRemedy(blocked []evacuation.Step) string {
+	names := map[evacuation.Unblocks][]string{}
+	for _, s := range blocked {
+		names[s.Unblocks] = append(names[s.Unblocks], s.Name)
+	}
+
+	const policy = "in a virtfleet_eviction_policy"
+
+	leaving, none := names[evacuation.LeavingFallback], names[evacuation.NoFallback]
+	if len(leaving) == 0 && len(none) == 0 {
+		return "Remove the blockers, or set a fallback for these VMs " + policy + "."
+	}
+
+	text := "Remove the blockers."
+	if other := slices.Concat(names[evacuation.UnblocksUnknown], names[evacuation.AnyFallback]); len(other) > 0 {
+		text += fmt.Sprintf(" Or set a fallback %s for %s.", policy, inventory.QuoteList(other))
+	}
+
+	if len(leaving) > 0 {
+		text += fmt.Sprintf(" Or set the fallback Shutdown or Save %s for %s: ColdMigrate is blocked too.", policy,
+			inventory.QuoteList(leaving))
+	}
+
+	if len(none) > 0 {
+		text += fmt.Sprintf(" No fallback helps for %s.", inventory.QuoteList(none))
+	}
+
+	return text
+}
 
 // BlockedText names every VM that blocks a drain, with its reasons.
 func BlockedText(host string, blocked []evacuation.Step) string {

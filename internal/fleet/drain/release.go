@@ -290,7 +290,8 @@ func (r *releaseRun) bringBack(ctx context.Context, i int) error {
 
 	s.Target, last.Host = vm.Host, vm.Host // The provider's hosts may give it another name by now.
 
-	if err := r.removeStaleImages(ctx, s, d.options); err != nil {
+	stay, err := r.removeStaleImages(ctx, s, d.options)
+	if err != nil {
 		return err
 	}
 
@@ -308,14 +309,14 @@ func (r *releaseRun) bringBack(ctx context.Context, i int) error {
 		_, err := r.drainer.moveCold(ctx, vm.On, step, d.options, copiesOf(s),
 			coldNotes{ran: ran, forcedOff: r.noteForcedOff})
 
-		return err
+		return explainTaken(err, stay)
 	}
 
 	now, _, err := r.drainer.mover.MoveForDrain(ctx, s.UUID, last, move.Request{
 		Target: r.host.Name, Options: d.options, Priority: admission.PriorityMaintenance, RemoveOriginals: copiesOf(s),
 	})
 
-	return verifyArrived(vm.On, now, step, err)
+	return verifyArrived(vm.On, now, step, explainTaken(err, stay))
 }
 
 // startHere starts the VM that an earlier Release moved back, unless that has changed by now.

@@ -318,6 +318,10 @@ func (d *drainRun) finishStep(ctx context.Context, i int, result string, err err
 	if s.ForcedOff != nil {
 		s.Reason = strings.TrimPrefix(s.Reason+"; "+s.ForcedOff.Text(), "; ")
 	}
+
+	if len(s.Stay) > 0 {
+		s.Reason = strings.TrimPrefix(shortenReason(s.Reason+"; not removed: "+strings.Join(s.Stay, "; ")), "; ")
+	}
 	d.mu.Unlock()
 
 	after, cancel := finishContext(ctx)

@@ -84,7 +84,10 @@ func (p *planner) decideVM(m VM) {
 	case !m.Persistent && !slices.Contains([]string{MethodLive, MethodExternal, MethodBlocked}, d.step.Method):
 		d.setBlocked(ReasonTransient, "it is transient, and would be gone once it is off")
 	case d.step.Method == MethodBlocked:
-		d.step.Blockers = blockerTexts(m.LiveBlockers)
+		d.step.Blockers, d.step.Unblocks = blockerTexts(m.LiveBlockers), AnyFallback
+		if !m.Persistent {
+			d.step.Unblocks = NoFallback
+		}
 	case m.Pin == p.Host && m.Pin != "" && RequestsEviction(d.step.Method):
 		d.step.Method = MethodPinned
 		d.step.Blockers = []string{fmt.Sprintf("%s: its host attribute pins it to host %q", ReasonPinned, p.Host)}
@@ -105,11 +108,21 @@ func (p *planner) findTargets(d *decision) {
 	case len(d.blockersByHost) == 0:
 		d.setBlocked(ReasonNoTarget, "no other host may take VMs")
 	default:
+		d.step.Unblocks = d.unblocks()
 		d.step.Method, d.step.Blockers = MethodBlocked, blockerTexts(d.blockersByHost)
 	}
 }
 
+// unblocks returns which fallback would unblock the VM if its method turns out to be blocked.
+func (d *decision) unblocks() Unblocks {
+	if d.vm.Active && d.vm.Persistent && d.step.Method == MethodCold {
+		return LeavingFallback
+	}
+	return NoFallback
+}
+
 func (d *decision) setBlocked(reason, message string) {
+	d.step.Unblocks = d.unblocks()
 	d.step.Method, d.step.Target = MethodBlocked, ""
 	d.step.Blockers = append(d.step.Blockers, reason+": "+message)
 }

@@ -21,9 +21,25 @@ type Step struct {
 
 	// Doubts are checks of the move to the target that have no result yet. Any of them may block the move.
 	Doubts []string `json:"-"`
+	// Unblocks says which fallback would unblock the VM, if the method is MethodBlocked.
+	Unblocks Unblocks `json:"-"`
 	// Memory is how much of the target's memory the VM requires, in bytes.
 	Memory uint64 `json:"-"`
 }
+
+// Unblocks says which fallback of the VM's rule would unblock a VM that blocks a drain.
+type Unblocks int
+
+const (
+	// UnblocksUnknown: the step was not computed here.
+	UnblocksUnknown Unblocks = iota
+	// AnyFallback: none is set, and the VM can't be moved while it runs.
+	AnyFallback
+	// LeavingFallback: one that leaves the VM on its host, because what blocks it blocks ColdMigrate too.
+	LeavingFallback
+	// NoFallback: the VM can be moved once other hosts accept it, so that no fallback applies, or no fallback is possible.
+	NoFallback
+)
 
 // Reasons for blocked VMs, in addition to those of migrations.
 const (

@@ -95,11 +95,14 @@ type RecordedStep struct {
 
 	// Result is one of the results above.
 	Result string `json:"result,omitempty"`
-	// Reason says why the step failed, or that the guest was forced off.
+	// Reason says why the step failed, that the guest was forced off, or which original of a copied disk stays.
 	Reason string `json:"reason,omitempty"`
 	// ForcedOff says how the guest was forced off in this run; nil if it wasn't. It isn't recorded: a later run doesn't
 	// warn of it again. Reason keeps it.
 	ForcedOff *ForcedOff `json:"-"`
+	// Stay says which originals of copied disks stay on the host, although the move was to remove them, and why. It isn't
+	// recorded, like ForcedOff.
+	Stay []string `json:"-"`
 	// TargetUUID is the UUID of the step's target, whatever name the provider's hosts give it later; "" if not known.
 	TargetUUID string `json:"target_uuid,omitempty"`
 	// Arrived is the host on which a VM was found that another tool has moved. The step itself then has no target.

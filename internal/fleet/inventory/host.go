@@ -50,11 +50,12 @@ type View struct {
 	record  *recordCell
 	index   *viewIndex
 	volumes *seenVolumes
-	// controllers, stopped, pools and creating are shared by the views of one reading.
+	// controllers, stopped, pools, creating and arriving are shared by the views of one reading.
 	controllers *seenControllers
 	stopped     *seenStopped
 	pools       *asked[string]
 	creating    *asked[[]string]
+	arriving    *asked[map[string]ArrivingFiles]
 	at          time.Time
 }
 
@@ -63,7 +64,7 @@ func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
 	return &View{
 		Info: info, Domains: domains, record: &recordCell{}, index: &viewIndex{}, volumes: &seenVolumes{},
 		controllers: &seenControllers{}, stopped: &seenStopped{}, pools: &asked[string]{},
-		creating: &asked[[]string]{},
+		creating: &asked[[]string]{}, arriving: &asked[map[string]ArrivingFiles]{},
 	}
 }
 

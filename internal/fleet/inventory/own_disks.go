@@ -36,6 +36,38 @@ func (vm *VM) VolumesLeft() string {
 		"there, with " + strings.Join(commands, ", ") + ". "
 }
 
+// Lost returns the own disks of which the VM has neither a record nor the file any more: of those that were recorded
+// before, and of those that it had lost already. Two volumes of one key have keys like those of retired ones.
+func (vm *VM) Lost(before, already map[string]domain.OwnDisk) map[string]domain.OwnDisk {
+	known := map[string]bool{}
+	for _, o := range vm.Metadata.OwnDisks {
+		known[o.Path] = true
+	}
+
+	for _, l := range vm.Metadata.LeftVolumes {
+		known[l.Path] = true
+	}
+
+	lost := map[string]domain.OwnDisk{}
+
+	for _, had := range []map[string]domain.OwnDisk{already, before} {
+		for key, o := range had {
+			if known[o.Path] || vm.HasFile(o.Path) || o.Creating {
+				continue
+			}
+
+			if older, there := lost[key]; there && older.Path != o.Path {
+				lost[key+"."+older.Volume] = older
+			}
+
+			o.Removing, o.SeenIn = false, ""
+			lost[key] = o
+		}
+	}
+
+	return lost
+}
+
 // HasFile reports whether the file is a disk or first-boot medium of the VM, now or at its next start.
 func (vm *VM) HasFile(file string) bool {
 	return HasFile(vm.PersistentSpec, file) || HasFile(vm.LiveSpec, file)
@@ -94,6 +126,41 @@ func (vm *VM) LeftFirstBoot(key string, unlessIn ...*domain.Spec) string {
 	}
 
 	return left
+}
+
+// IsElsewhere reports whether the running VM uses another file in place of the volume that was created for its disk,
+// and that file isn't based on the volume. It returns false if that is unknown: what a VM that is off uses may be an
+// overlay.
+func (vm *VM) IsElsewhere(key string, o domain.OwnDisk) bool {
+	if !vm.Active || vm.Entry == nil || vm.HasFile(o.Path) || o.Creating || o.Removing {
+		return false
+	}
+
+	for _, use := range vm.Entry.DiskUses() {
+		if use.Key != key || use.NVDIMM {
+			continue
+		}
+
+		based := slices.ContainsFunc(use.Backing, func(b domain.DiskSource) bool { return b.Name() == o.Path })
+
+		return !based && (use.Source.File != "" || use.Source.Block != "")
+	}
+
+	return false
+}
+
+// Elsewhere returns the own disks of the running VM that IsElsewhere says of. Of a VM that is off, it returns those of
+// which that was known before.
+func (vm *VM) Elsewhere(before map[string]string) map[string]string {
+	files := map[string]string{}
+
+	for key, o := range vm.Metadata.OwnDisks {
+		if vm.IsElsewhere(key, o) || !vm.Active && before[key] == o.Path && !vm.HasFile(o.Path) {
+			files[key] = o.Path
+		}
+	}
+
+	return files
 }
 
 // Movable returns the VM's own disks, by key, that move with it: those that are created and that the VM uses.
@@ -178,7 +245,7 @@ func (vm *VM) NoteKept(tried []domain.LeftVolume, why []string) {
 }
 
 // LeftVolumes returns what is to be removed although no configuration names it: what RecordedLeft returns, and the
-// volumes of Abandoned disks, on whichever host they were made.
+// volumes of Abandoned disks, on whichever host they were made, and what interrupted moves left.
 func (vm *VM) LeftVolumes() []string {
 	var own []domain.LeftVolume
 
@@ -188,7 +255,7 @@ func (vm *VM) LeftVolumes() []string {
 		}
 	}
 
-	left := append(vm.RecordedLeft(), vm.shown(own)...)
+	left := slices.Concat(vm.RecordedLeft(), vm.shown(own), vm.shown(vm.Interrupted))
 	slices.Sort(left)
 
 	return slices.Compact(left)
@@ -259,6 +326,20 @@ func (vm *VM) CopiesOn(hostUUID string) []domain.Copy {
 	}
 
 	return copies
+}
+
+// UnfinishedCopies returns the files that unfinished moves of the VM from its present host made on hosts that answered.
+// A run may still be making them.
+func (vm *VM) UnfinishedCopies() []domain.LeftVolume {
+	var left []domain.LeftVolume
+
+	for _, c := range vm.Metadata.Copies {
+		if name := vm.Peers[c.HostUUID]; name != "" && c.HostUUID != vm.HostUUID && c.FromUUID == vm.HostUUID {
+			left = append(left, domain.LeftVolume{Host: name, HostUUID: c.HostUUID, Path: c.Path})
+		}
+	}
+
+	return left
 }
 
 // CarriedCopies returns what unfinished moves from one host left on third hosts, as it is recorded once a move has

@@ -150,12 +150,15 @@ type Removal struct {
 	Aside []string
 	// Shared stays because another VM has it, too.
 	Shared []string
+	// Lost was created with the VM and stays, because the VM's definition has lost it.
+	Lost []string
 	// Unclear says why Delete is expected to fail: it is unknown whether disks of other VMs are based on what is deleted.
 	Unclear []string
 }
 
-// Removal returns what Delete would do with the data of the VM.
-func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
+// Removal returns what Delete would do with the data of the VM. lostDisks are the records of own disks that its
+// definition has lost.
+func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[string]domain.OwnDisk) Removal {
 	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, nil, nil)
 	removed, lost := disksRemovedWithVM(vm, false), losesElsewhere(vm)
 
@@ -179,10 +182,10 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 			r.Deleted = append(r.Deleted, fmt.Sprintf("%s on host %q, %s", disk, vm.AsLeft(o).Host, why))
 		case placement.IsFirstBoot(key) || !vm.OwnsHere(o):
 		case slices.Contains(removed, key):
-			switch now := spec.Disks[key].Source.File; {
+			switch instead := usedInstead(vm, spec, key, o); {
 			case vm.HasFile(o.Path):
-			case now != "":
-				disk += fmt.Sprintf(", unless it is the base of another volume; the VM's disk is %s now, which stays", now)
+			case instead != "":
+				disk += instead
 			case o.Creating:
 				disk += ", which an interrupted run began to create"
 			case o.Removing:
@@ -193,7 +196,7 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 
 			r.Deleted = append(r.Deleted, disk)
 		default:
-			r.Kept = append(r.Kept, disk)
+			r.Kept = append(r.Kept, disk+usedInstead(vm, spec, key, o))
 		}
 	}
 
@@ -214,6 +217,7 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 		r.Untouched = append(r.Untouched, "disks."+key+": "+source)
 	}
 
+	r.Lost = lostVolumes(ctx, vm, lostDisks)
 	r.Unclear = m.unclearUsers(ctx, vm, removed)
 
 	for _, volume := range vm.RecordedLeft() {
@@ -243,6 +247,37 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM) Removal {
 	}
 
 	return r
+}
+
+// usedInstead says which file the VM uses in place of the volume of an own disk, "" for none.
+func usedInstead(vm *inventory.VM, spec domain.Spec, key string, o domain.OwnDisk) string {
+	now := spec.Disks[key].Source.Name()
+	if now == "" || vm.HasFile(o.Path) {
+		return ""
+	}
+
+	based := ", unless it is the base of another volume"
+	if vm.IsElsewhere(key, o) || o.Kept() {
+		based = ""
+	}
+
+	return fmt.Sprintf("%s; the VM's disk is %s now, which stays", based, now)
+}
+
+// lostVolumes returns the volumes that the VM's definition has lost and that aren't known to be gone, with the commands
+// that delete them.
+func lostVolumes(ctx context.Context, vm *inventory.VM, lost map[string]domain.OwnDisk) (volumes []string) {
+	for _, key := range slices.Sorted(maps.Keys(lost)) {
+		o := lost[key]
+		if _, err := vm.On.Conn.PoolVolume(ctx, o.Pool, o.Volume); vm.OwnsHere(o) && inventory.IsNotFound(err) {
+			continue
+		}
+
+		volumes = append(volumes, fmt.Sprintf("%s: %s on host %q (\"virsh vol-delete --pool %s %s\" deletes it)",
+			placement.OwnDiskTitle(key), o.Path, vm.AsLeft(o).Host, o.Pool, o.Volume))
+	}
+
+	return volumes
 }
 
 // addVariables adds the UEFI variables, as keptVariables decides about them.

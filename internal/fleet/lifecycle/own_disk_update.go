@@ -58,7 +58,8 @@ func (u *update) keepRunning() {
 // addOwnDisks creates the own disks that the update adds. It records them first, so that an interrupted update leaves
 // no volume without a record.
 func (u *update) addOwnDisks(ctx context.Context) error {
-	u.own = placement.OwnDisks(u.vm)
+	u.own = u.want.LostOr(placement.OwnDisks(u.vm))
+	recovered := len(u.own) > len(u.vm.Metadata.OwnDisks)
 	declared := u.want.Spec.Disks != nil || u.want.Spec.Medium != nil || u.want.Spec.Ignition != nil
 	if !declared || len(u.own) == 0 && len(u.want.OwnDisks) == 0 {
 		return nil
@@ -85,7 +86,7 @@ func (u *update) addOwnDisks(ctx context.Context) error {
 	renamed := !slices.Equal(slices.Sorted(maps.Keys(u.own)), slices.Sorted(maps.Keys(records)))
 	u.own = records
 
-	if (renamed || marked) && len(made) == 0 {
+	if (renamed || marked || recovered) && len(made) == 0 {
 		return u.record(ctx, metadata)
 	}
 
@@ -318,7 +319,7 @@ func (u *update) checkDisks(ctx context.Context) error {
 	problems := placement.CheckHanded(ctx, u.vm, u.want)
 	if len(problems) == 0 {
 		var err error
-		if problems, err = u.manager.placement.CheckDeclaredAgain(ctx, u.vm, u.want); err != nil || len(problems) == 0 {
+		if problems, err = u.manager.placement.CheckDeclaredAgain(ctx, u.want.WithLost(u.vm), u.want); err != nil || len(problems) == 0 {
 			return err
 		}
 	}

@@ -125,6 +125,7 @@ func (u *update) changeVM(ctx context.Context) error {
 		u.writeMetadata,
 		u.changeAutostart,
 		u.removeStale,
+		u.removeCopies,
 		u.removeLeftVolumes,
 	)
 }
@@ -180,25 +181,6 @@ func (u *update) ensureDefined(ctx context.Context) error {
 	if err == nil {
 		u.vm = now
 	}
-
-	return err
-}
-
-// removeStale removes definitions of the VM that other hosts still have.
-func (u *update) removeStale(ctx context.Context) error {
-	err := u.manager.mover.RemoveStale(ctx, u.vm)
-	if err == nil {
-		u.vm.StaleHosts = nil
-	}
-
-	return err
-}
-
-// removeLeftVolumes removes volumes that earlier runs have left on other hosts.
-func (u *update) removeLeftVolumes(ctx context.Context) (err error) {
-	u.vm.KeptDisks = nil // They are in u.kept.
-	u.vm, err = u.manager.mover.RemoveLeftVolumes(ctx, u.vm, nil, false)
-	u.kept = append(u.kept, u.vm.KeptDisks...)
 
 	return err
 }
@@ -370,8 +352,12 @@ func (u *update) writeMetadata(ctx context.Context) error {
 		metadata.Restarting = nil // It isn't restarting any longer, or its run strategy wants it off.
 	}
 
-	parsed := u.vm.Entry.Parse()
-	metadata.Devices = parsed.Definition().DeviceNames(parsed.Live)
+	definition, err := u.namedDefinition()
+	if err != nil {
+		return err
+	}
+
+	metadata.Devices = definition.DeviceNames(u.vm.Entry.Parse().Live)
 
 	if u.vm.LiveSpec != nil && u.vm.PersistentSpec != nil && u.want.UpdatePolicy == placement.PolicyStage {
 		metadata.Staged = domain.StagedBy(*u.vm.LiveSpec, *u.vm.PersistentSpec, u.want.Spec)

@@ -134,6 +134,31 @@ func (u *update) recorded(before, definition *domain.Definition) (string, error)
 	return xml, nil
 }
 
+// namedDefinition returns the VM's definition with the names of its running devices. A transient VM has no other
+// definition than what runs, so that nothing else records the new keys of its devices.
+func (u *update) namedDefinition() (*domain.Definition, error) {
+	parsed := u.vm.Entry.Parse()
+
+	before := parsed.Definition()
+	if u.vm.Persistent || parsed.Live == nil {
+		return before, nil
+	}
+
+	edited, _, err := u.edit(before)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := edited.RecordRunning(before, u.want.Spec); err != nil {
+		return nil, &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrUnsupported, Err: err}
+	}
+
+	named := before.Clone()
+	named.AdoptNames(edited)
+
+	return named, nil
+}
+
 // recordStarted records what the running VM was started with, of what only its definition says and the update changes
 // there. It has no effect as long as the definition says the same.
 func (u *update) recordStarted(ctx context.Context) error {

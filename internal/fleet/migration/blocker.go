@@ -1,6 +1,7 @@
 package migration
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -19,8 +20,12 @@ func Blocking(blockers []Blocker) []Blocker {
 // ErrBlocked means that a migration was not tried, because a blocker was found.
 var ErrBlocked = errors.New("the VM can't be moved")
 
-// BlockedError lists everything that blocks the migration.
-type BlockedError struct{ Blockers []Blocker }
+// BlockedError lists everything that blocks the migration, or what Blocked says.
+type BlockedError struct {
+	Blockers []Blocker
+	// Blocked is a sentence about what is blocked, if it isn't a move.
+	Blocked string
+}
 
 // Error lists the blockers, one per line.
 func (e *BlockedError) Error() string {
@@ -28,7 +33,7 @@ func (e *BlockedError) Error() string {
 	for i, b := range e.Blockers {
 		lines[i] = "\n  - " + b.String()
 	}
-	return ErrBlocked.Error() + ":" + strings.Join(lines, "")
+	return cmp.Or(e.Blocked, ErrBlocked.Error()) + ":" + strings.Join(lines, "")
 }
 
 // Unwrap returns ErrBlocked.

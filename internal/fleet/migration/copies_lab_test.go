@@ -257,12 +257,24 @@ func TestLab_diskOntoAFullTarget(t *testing.T) {
 	}
 
 	unmount()
+	// A snapshot lists the backing images in both definitions. The target must open none of them, now and later.
+	file = path.Join(dir, "snapshot.qcow2")
+	l.Virsh(t, here.Name, "snapshot-create-as", b.machine.Name, "s", "--disk-only", "--no-metadata", "--diskspec",
+		"vda,file="+file)
+	written = b.scribble(t, b.source, "/dev/vda")
+	if b.machine, err = Inspect(t.Context(), b.source, b.machine.UUID); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := b.run(t.Context(), t, o, nil); err != nil {
 		t.Fatal(err)
 	}
 	b.runsOnlyOn(t, b.target, b.source)
 	if b.inGuest(t, b.target, sum("/dev/vda")) != written {
 		t.Error("the guest reads something else")
+	}
+	kept := l.Virsh(t, there.Name, "dumpxml", "--inactive", b.machine.Name)
+	if strings.Contains(kept, "top.qcow2") || !strings.Contains(kept, "snapshot.qcow2") {
+		t.Errorf("the target keeps the definition %s", kept)
 	}
 	if info := l.Run(t, there.Name, "qemu-img", "info", "-U", file); strings.Contains(info, "backing") {
 		t.Errorf("copied as %s", info)

@@ -169,6 +169,8 @@ type run struct {
 	images, noted []string
 	// unanswered are files that the target may create yet. They are recorded as files that the move was about to make.
 	unanswered []string
+	// targetXML and persistentXML are the definitions for the target, "" for those of the source. They have secrets.
+	targetXML, persistentXML string
 	// nvramFiles are the files of firmware variables that the target did not have before.
 	nvramFiles []string
 	// diskProgress is the last reported progress of copying the disks.
@@ -332,6 +334,7 @@ func (r *run) migrateParameters(giveUp <-chan struct{}) libvirt.Migration {
 		m.NonSharedIncremental = r.Options.chooseIncremental(r.copies)
 		m.NonSharedFull = !m.NonSharedIncremental
 		m.MigrateDisks, m.DisksURI = diskTargets(r.copies), r.route.disksURI()
+		m.TargetXML, m.PersistentXML = r.targetXML, r.persistentXML
 	}
 	return m
 }

@@ -206,6 +206,9 @@ func (r *run) migrateOver(ctx context.Context, transport string) error {
 			return err
 		}
 	}
+	if err := r.defineForTarget(ctx); err != nil {
+		return err
+	}
 	err := r.route.withRelayError(r.migrate(ctx))
 	if !r.began.IsZero() || r.state.AbortRequested {
 		return err

@@ -155,27 +155,49 @@ func (ck *Checks) CheckMigration(ctx context.Context, order Order) ([]inventory.
 		return nil, err
 	}
 
-	if done := vm.Metadata.Migration(order.ID); order.ID != "" && done != nil && !done.Failed {
-		taken := "taken over, and not run again"
-
-		switch {
-		case done.Completed():
-		case vm.BrokeInPostCopy() && vm.StateFacts().PostCopy() == status.PostCopySent:
-			taken = "waited for: " + vm.StateFacts().PostCopyReport()
-		case vm.BrokeInPostCopy():
-			taken = "resumed, because it broke in post-copy: " + vm.StateFacts().HostStatesText()
-		case vm.Migrating:
-			taken = "waited for, and not run again"
-		}
-
-		return []inventory.Problem{{
-			Attribute: "virtual_machine_id", Summary: "Migration was started before", Warning: true,
-			Detail: fmt.Sprintf("Virtual machine %q has a record of this migration, from host %q to host %q, started at %s "+
-				"by %s. It is %s", vm.Name, done.SourceHost, done.TargetHost,
-				done.Start.Format("2006-01-02 15:04:05 MST"), done.Owner, taken),
-		}}, nil
+	before, again := startedBefore(vm, order)
+	if !again {
+		return before, nil
 	}
 
+	problems, err := ck.checkOrder(ctx, vm, order)
+
+	return append(before, problems...), err
+}
+
+// startedBefore returns what is known of an order that was begun before, and whether it is to be carried out.
+func startedBefore(vm *inventory.VM, order Order) (problems []inventory.Problem, again bool) {
+	done := vm.Metadata.Migration(order.ID)
+	if order.ID == "" || done == nil || done.Failed {
+		return nil, true
+	}
+
+	taken := "taken over, and not run again"
+
+	switch {
+	case done.Completed():
+	case vm.BrokeInPostCopy() && vm.StateFacts().PostCopy() == status.PostCopySent:
+		taken = "waited for: " + vm.StateFacts().PostCopyReport()
+	case vm.BrokeInPostCopy():
+		taken = "resumed, because it broke in post-copy: " + vm.StateFacts().HostStatesText()
+	case vm.Migrating:
+		taken = "waited for, and not run again"
+	case vm.Host != done.TargetHost: // Mover.MoveOnce closes the record as failed.
+		again = true
+		taken = fmt.Sprintf("waited for if that run still works on it. Otherwise it was interrupted, and is run again, "+
+			"because the VM is on host %q", vm.Host)
+	}
+
+	return []inventory.Problem{{
+		Attribute: "virtual_machine_id", Summary: "Migration was started before", Warning: true,
+		Detail: fmt.Sprintf("Virtual machine %q has a record of this migration, from host %q to host %q, started at %s "+
+			"by %s. It is %s", vm.Name, done.SourceHost, done.TargetHost,
+			done.Start.Format("2006-01-02 15:04:05 MST"), done.Owner, taken),
+	}}, again
+}
+
+// checkOrder returns what would prevent an order that is yet to be carried out.
+func (ck *Checks) checkOrder(ctx context.Context, vm *inventory.VM, order Order) ([]inventory.Problem, error) {
 	if order.Target != "" {
 		return ck.checkOrderTarget(ctx, vm, order)
 	}

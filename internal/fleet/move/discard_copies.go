@@ -35,6 +35,10 @@ func (cl *Cleanup) DiscardCopies(ctx context.Context, vm *inventory.VM, only *in
 			err = cl.discardOn(ctx, vm, h, copies)
 		}
 
+		if err == nil { // While the copies are recorded, the next attempt ends here, too.
+			err = inventory.ArrivalOf(vm.UUID).End(ctx, h.Conn)
+		}
+
 		if err != nil {
 			failures = append(failures, err)
 

@@ -75,7 +75,12 @@ func (mv *Mover) MoveForDrain(
 		return mv.ConcludeInterrupted(ctx, vm, last, w.Options)
 	})
 
-	return now, SourceFiles{From: m.from, Copied: m.copied, Kept: m.kept}, err
+	files := SourceFiles{From: m.from, Copied: m.copied, Kept: m.kept}
+	if now != nil {
+		files.Stay = now.KeptDisks
+	}
+
+	return now, files, err
 }
 
 // SourceFiles are the files that a move left on the host that the VM came from.
@@ -84,6 +89,8 @@ type SourceFiles struct {
 	// Copied are the files of the disks that were copied, Kept says whether the source keeps its own files.
 	Copied []string
 	Kept   bool
+	// Stay says which files stay although the source doesn't keep its own, and why.
+	Stay []string
 }
 
 // concludeAndMove first calls conclude, which ends an earlier move of the VM. Then it moves the VM.
@@ -143,6 +150,8 @@ type move struct {
 	// copied are the files of the disks that were copied, kept says whether the source keeps its own files.
 	copied []string
 	kept   bool
+	// arriving says whether the target has the record of files that the move makes there.
+	arriving bool
 	// stays lists the state of firmware and TPM that neither host may remove when the stopped VM's definition is removed
 	// there.
 	stays []libvirt.Kept

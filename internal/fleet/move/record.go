@@ -76,7 +76,11 @@ func (m *move) writeCreating(ctx context.Context, record domain.Migration, files
 		}
 	}
 
-	return m.writeRecord(ctx, metadata, record)
+	if err := m.writeRecord(ctx, metadata, record); err != nil || len(files) == 0 {
+		return err
+	}
+
+	return m.noteArriving(ctx)
 }
 
 // writeRecord writes the record of the move, with the rest of the metadata, into the VM at the source.
@@ -171,6 +175,7 @@ func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inve
 	}
 
 	now.Metadata.Copies = m.unfinished(now, err)
+	m.endArriving(ctx, now)
 	now.SettleMoved()
 
 	m.record = m.recordOf(m.state)

@@ -68,6 +68,10 @@ func (p *Scheduler) Admit(
 	}
 
 	refused, err := p.startBlockers(held, vm)
+	if err == nil {
+		err = verifyArrived(held, vm)
+	}
+
 	if err == nil && len(refused) == 0 {
 		refused, err = p.addReservation(held, vm.On, vm.Name, startReservation(vm))
 	}
@@ -102,12 +106,20 @@ func (p *Scheduler) Admit(
 	return held, permit, nil
 }
 
+// unlessRefused returns the error that blockers keep the VM from being started, or changed, where it is.
 func unlessRefused(vm *inventory.VM, blockers []migration.Blocker) error {
 	if len(blockers) == 0 {
 		return nil
 	}
 
-	return &inventory.Error{VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: blockers}}
+	blocked := fmt.Sprintf("the VM can't be started on host %q", vm.Host)
+	if vm.Active {
+		blocked = fmt.Sprintf("host %q can't take the change of the VM", vm.Host)
+	}
+
+	return &inventory.Error{
+		VM: vm.Name, Host: vm.Host, Err: &migration.BlockedError{Blockers: blockers, Blocked: blocked},
+	}
 }
 
 // startBlockers returns the cordon that blocks the start of a VM that is off.

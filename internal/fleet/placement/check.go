@@ -220,6 +220,7 @@ func (p *Scheduler) CheckUpdate(
 		return nil, err
 	}
 
+	vm = d.WithLost(vm)
 	if err := vm.RequireOneCopy(); err != nil {
 		return nil, err
 	}
@@ -251,7 +252,7 @@ func (p *Scheduler) CheckUpdate(
 		return nil, err
 	}
 
-	warnings = slices.Concat(warnings, d.warnDroppedDisks(vm), warnGoneMedia(ctx, vm, d), refused)
+	warnings = slices.Concat(warnings, d.warnDisks(ctx, vm), refused)
 
 	a, err := p.hostOfChange(ctx, vm, d)
 	if err != nil {
@@ -312,7 +313,8 @@ func (p *Scheduler) fitsChange(
 		fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm), d.grownDisks(vm)), fitsKept(a, d.Metadata),
 		fitsVariables(a, vm, d.Spec.Firmware), p.fitsChangedNVRAM(ctx, a.Host, vm, d),
 		p.fitsChangedUse(ctx, a.Host, vm, d), fitsLiveConnections(ctx, a, vm, d), fitsLimits(ctx, a, vm, d),
-		p.fitsControllers(ctx, a, d, vm), fitsSecrets(ctx, a, d.Changed(vm)), p.fitsStart(a, vm, d))
+		p.fitsControllers(ctx, a, d, vm), fitsSecrets(ctx, a, d.Changed(vm)), p.fitsStart(a, vm, d),
+		fitsArriving(ctx, a, d.Changed(vm), vm.UUID))
 	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
 	gone, hidden := p.fitsStartedDisks(ctx, a, vm, d)
 

@@ -146,7 +146,8 @@ func sameDisk(c claim, disk domain.DiskUse, host string, e *inventory.Entry, oth
 		source = fmt.Sprintf("%s, the same file as %s", own, source)
 	}
 
-	remedy := "Find out whose disk it is. " + giveUp(host, e)
+	remedy := "Find out whose disk it is. If the same change takes it from that VM, nothing is wrong: repeat the change once " +
+		"that VM has lost the disk. Otherwise: " + giveUp(host, e)
 	if !disk.NVDIMM && !other.NVDIMM {
 		remedy += " If both are to write to it, make it shareable in both definitions."
 	}

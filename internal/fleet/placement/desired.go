@@ -46,6 +46,9 @@ type Desired struct {
 	// Removes are the keys of the own disks that the plan has announced to be deleted. No other disk is deleted because it
 	// isn't declared.
 	Removes []string
+	// Lost are disks that earlier runs created for the VM and that its definition doesn't know any more, as after
+	// "virsh snapshot-revert", by key. A declared one is attached again if its volume is still there.
+	Lost map[string]domain.OwnDisk
 	// Handed are the files of disks, by key, that the VM has already and whose form changes to a volume or to an own disk.
 	// The files stay as they are.
 	Handed map[string]string

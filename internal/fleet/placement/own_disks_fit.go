@@ -317,6 +317,19 @@ func growsOverlaid(vm *inventory.VM, d Desired) []inventory.Problem {
 			continue
 		}
 
+		if vm.IsElsewhere(key, is) {
+			problems = append(problems, inventory.Problem{
+				Attribute: OwnDiskAttribute(key, "size"), Summary: "Disk has left its volume: " + vm.Name,
+				Detail: fmt.Sprintf("Disk %q of VM %q was created as %q. On host %q the VM now uses %s, which isn't based on that "+
+					"volume, as after \"virsh blockcopy\" or \"virsh blockpull\", and would not see it grow.", key, vm.Name, is.Path,
+					vm.Host, disk.Source),
+				Remedy: fmt.Sprintf("Declare the disk as it is: %s = %q in place of pool and what belongs to pool. Both files "+
+					"stay. Then grow it with \"virsh blockresize\". Or set size back.", sourceKind(disk.Source), disk.Source.Name()),
+			})
+
+			continue
+		}
+
 		problems = append(problems, inventory.Problem{
 			Attribute: OwnDiskAttribute(key, "size"), Summary: "Disk can't grow under an overlay",
 			Detail: fmt.Sprintf("Disk %q of VM %q was created as %q. On host %q the VM now uses %s, as after a snapshot, and "+
@@ -327,6 +340,14 @@ func growsOverlaid(vm *inventory.VM, d Desired) []inventory.Problem {
 	}
 
 	return problems
+}
+
+func sourceKind(s domain.DiskSource) string {
+	if s.Block != "" {
+		return "block"
+	}
+
+	return "file"
 }
 
 // ofKey returns the key that a retired record had. Keys of disks contain no dot.

@@ -43,11 +43,14 @@ func (p *Scheduler) CheckRemovable(ctx context.Context, vm *inventory.VM, keys [
 	return nil
 }
 
-// CheckDeclaredAgain returns a problem for each disk that is declared again after a run was to delete it, and that is
-// on another host, which the VM has left: here it would be a new disk, and what it has would be deleted there.
+// CheckDeclaredAgain returns a problem for each disk that is declared again after a run was to delete it or the VM's
+// definition has lost it, and that is on another host, which the VM has left: here it would be a new disk. It also
+// returns a problem for each lost disk that is declared otherwise than it was created.
 func (p *Scheduler) CheckDeclaredAgain(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) (problems []inventory.Problem, err error) {
+	problems = d.changesLost(vm)
+
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		o := vm.Metadata.OwnDisks[key]
 		_, defined := vm.DeclaredSpec().Disks[key]
@@ -71,11 +74,15 @@ func (p *Scheduler) CheckDeclaredAgain(
 			continue
 		}
 
+		before, unless := "A run that was to delete disk %[1]q of VM %[2]q was interrupted", "that run deleted it"
+		if d.Lost[key].Path == o.Path {
+			before, unless = "The definition of VM %[2]q has lost disk %[1]q", "a user deleted it"
+		}
+
 		problems = append(problems, inventory.Problem{
 			Attribute: "disks." + key, Summary: "Disk is not what is declared",
-			Detail: fmt.Sprintf("A run that was to delete disk %q of VM %q was interrupted, and the VM has moved to host %q "+
-				"since. Unless that run deleted it, the disk is on host %q: volume %s/%s.", key, vm.Name, vm.Host, at, o.Pool,
-				o.Volume),
+			Detail: fmt.Sprintf(before+", and the VM has moved to host %[3]q since. Unless "+unless+", the disk is on host "+
+				"%[4]q: volume %[5]s/%[6]s.", key, vm.Name, vm.Host, at, o.Pool, o.Volume),
 			Remedy: fmt.Sprintf("To keep its data, move the VM to host %q, in the same change. Otherwise first declare "+
 				"the VM without the disk, which deletes it. Then declare it again.", at),
 		})

@@ -13,9 +13,11 @@ import (
 func TestOpen_quotesNothing(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"ssh:\n  password: *hunter2\n":      "unknown anchor",
-		"ssh:\n  password: hunter2: more\n": "line 2: it isn't valid YAML: mapping values",
-		"hunter2\n":                         "is not a map of attributes",
+		"ssh:\n  password: *hunter2\n":                    "unknown anchor",
+		"ssh:\n  password: hunter2: more\n":               "line 2: it isn't valid YAML: mapping values",
+		"hunter2\n":                                       "is not a map of attributes",
+		"# hunter2\n":                                     "is empty",
+		"hosts:\n  hunter2: {}\n  b: {}\n  hunter2: {}\n": "line 4: line 2 has this key already",
 	} {
 		file := filepath.Join(t.TempDir(), "fleet.yaml")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -67,6 +67,9 @@ func parseArguments(args []string, out io.Writer) (options, error) {
 	if o.timeout <= 0 || o.series <= 0 {
 		return o, errors.New("-timeout and -max-series must be more than 0")
 	}
+	if o.guests < 0 {
+		return o, errors.New("-guest-interval must be at least 0")
+	}
 	return o, nil
 }
 

@@ -347,6 +347,7 @@ func TestRun_refuses(t *testing.T) {
 		{[]string{"--config", file}, "hosts.a.url: the provider block has no such attribute"},
 		{[]string{"--config", file + "x"}, "no such file"},
 		{[]string{"--timeout", "0s"}, "-timeout"},
+		{[]string{"--guest-interval", "-5s"}, "-guest-interval"},
 		{[]string{"now"}, `unexpected argument "now"`},
 	} {
 		var out opstest.Output

@@ -247,8 +247,12 @@ func (m *vmState) keepPassing(old *vmState) {
 	if m.host == m.migration.TargetHost && m.migration.Mode == migration.PreCopy {
 		m.migration.Mode = old.migration.Mode
 	}
-	// An aborted migration disappears on its target first.
+	// An aborted migration disappears on its target first, that of a transient VM on its source. The host that is left
+	// then looks like a source.
 	if m.migration.TargetHost == "" {
+		if m.migration.SourceHost == old.migration.TargetHost {
+			m.migration.SourceHost = old.migration.SourceHost
+		}
 		m.migration.TargetHost = old.migration.TargetHost
 	}
 }

@@ -129,6 +129,16 @@ func TestModel_tellsChanges(t *testing.T) {
 				"kvm2 web Migrating (kvm1 -> kvm2, Paused) -> Running (Migrated) on kvm2, after 2s",
 			}},
 		},
+		"transient: the source is gone while its target still waits": {
+			{found: []fleet.Listed{listed("web", migrating)}},
+			{found: []fleet.Listed{listed("web", func(vm *fleet.VM) {
+				arrivedAt2(vm)
+				vm.Migrating, vm.ActiveHosts = true, map[string]status.Role{"kvm2": status.RoleSource}
+			})}},
+			{found: []fleet.Listed{listed("web", arrivedAt2)}, want: []string{
+				"kvm2 web Migrating (kvm1 -> kvm2, PreCopy) -> Running (Migrated) on kvm2",
+			}},
+		},
 		"started": {
 			{found: []fleet.Listed{listed("web", off)}},
 			{

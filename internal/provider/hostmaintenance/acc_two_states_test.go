@@ -56,7 +56,9 @@ func TestAccHostMaintenance_twoStates(t *testing.T) {
 
 	other.Config(t, strings.ReplaceAll(config, `"LiveMigrate"`, `"None"`))
 	out := unwrapped(other.Run(t, "plan"))
-	for _, want := range []string{"Host is under another maintenance", "Another policy has this name"} {
+	for _, want := range []string{
+		"Host is under another maintenance", "Another policy has this name", "Another maintenance has drained host",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in the plan of another state: %s", want, out)
 		}

@@ -78,10 +78,14 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 			return diags
 		}
 		steps, at = plan.Steps, path.Root("host")
+		text := "If applied now, the virtual machines of host %q are drained as follows"
+		if plan.Recorded {
+			text = "Another maintenance has drained host %q already. If that one ends first and its virtual machines are back, " +
+				"they are drained as then"
+		}
 		diags.AddAttributeWarning(at, "Host will be drained", fmt.Sprintf(
-			"If applied now, the virtual machines of host %q are drained as follows:\n%s\n\nThe apply decides "+
-				"again. To drain exactly as planned or stop, set steps to data.virtfleet_evacuation_plan.<name>.steps.", host,
-			evacuationsteps.Text(steps)))
+			text+":\n%s\n\nThe apply decides again. To drain exactly as planned or stop, set steps to "+
+				"data.virtfleet_evacuation_plan.<name>.steps.", host, evacuationsteps.Text(steps)))
 		if plan.OnItsWay != nil {
 			diags.Append(tfdiag.Problems([]fleet.Problem{*plan.OnItsWay})...)
 		}
@@ -89,7 +93,7 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 	if blocked := evacuation.BlockedSteps(steps); len(blocked) > 0 {
 		diags.Append(tfdiag.Problems([]fleet.Problem{{
 			Attribute: at.String(), Summary: "Host can't be drained", Detail: drain.BlockedText(host, blocked),
-			Remedy: drain.BlockedRemedy,
+			Remedy: drain.BlockedRemedy(blocked),
 		}})...)
 	}
 	for _, s := range steps {

@@ -67,6 +67,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	defer cancel()
 	results, err := r.Data.Fleet.Drain(working, want)
 	resp.Diagnostics.Append(forcedOff(results)...)
+	resp.Diagnostics.Append(staying(results)...)
 	if err != nil {
 		resp.Diagnostics.Append(plan.failure("begin", err, began).Within(working).Error())
 	}
@@ -262,6 +263,22 @@ func forcedOff(steps []hostrecord.RecordedStep) diag.Diagnostics {
 		}
 	}
 	return tfdiag.ForcedOff(forced...)
+}
+
+// staying warns of the originals of copied disks that this drain was to remove and didn't. One warning names all of
+// them, because Terraform shows only the first of several with one title.
+func staying(steps []hostrecord.RecordedStep) (diags diag.Diagnostics) {
+	var all []string
+	for _, s := range steps {
+		for _, file := range s.Stay {
+			all = append(all, fmt.Sprintf("virtual machine %q: %s", s.Name, file))
+		}
+	}
+	if len(all) > 0 {
+		diags.AddWarning(tfdiag.DisksKept, "These originals of copied disks were to be removed, and stay:\n  - "+
+			strings.Join(all, "\n  - "))
+	}
+	return diags
 }
 
 // Delete ends the maintenance.

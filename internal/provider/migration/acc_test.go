@@ -478,6 +478,13 @@ func TestAccMigration_fails(t *testing.T) {
 			return gone != nil && err == nil && strings.Contains(job, "None")
 		})
 		runsOn(t, l, name, "kvm1")
+		if what == "killed" {
+			// The state has nothing of it: Terraform was killed before it could write that.
+			if out := tf.Run(t, "plan"); !said(out, "was started before", "is run again", `on host "kvm1"`) ||
+				said(out, "not run again") {
+				t.Errorf("a migration that the next apply repeats: %s", out)
+			}
+		}
 	}
 
 	apply(t, tf, provider(l, "")+writing(l, name)+migration(""))

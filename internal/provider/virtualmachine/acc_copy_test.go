@@ -94,6 +94,8 @@ func TestAccVirtualMachine_moveWithDisks(t *testing.T) {
 	if err := contains(l.Virsh(t, "kvm1", "metadata", name, "urn:virtfleet:1"), "<copies>", image); err != nil {
 		t.Error(err)
 	}
+	config("kvm1", "") // Its user gives the move up: the plan says what is left.
+	expect(t, tf.Run(t, "plan"), "left_volumes", "kvm2: "+image, "Plan: 0 to add, 1 to change, 0 to destroy.")
 	config("kvm2", `migration_options = { copy_storage = "full", keep_source_disks = false }`)
 	expect(t, tf.Run(t, "plan", "-out=planned"), `current_host = "kvm1" -> "kvm2"`,
 		"Plan: 0 to add, 1 to change, 0 to destroy.")

@@ -90,6 +90,14 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 	declare(overlay, nil)
 	expect(t, tf.Fail(t, "plan"), "Error: Disk can't grow under an overlay", `Disk "logs"`, above, "blockcommit",
 		"destroy -refresh=false")
+	// No longer declared, it isn't deleted, and neither is what it is based on. The plan says only that.
+	declare(overlay, hcl{"disks": fmt.Sprintf("{ root = { file = %q } }", overlay)})
+	out := tf.Run(t, "plan")
+	expect(t, out, "Disks of the virtual machine are kept", above)
+	if strings.Contains(out, "Disks are deleted with their data") {
+		t.Errorf("the plan says that the disk is deleted, too: %s", out)
+	}
+	declare(overlay, nil)
 	merge := func() { l.Virsh(t, "kvm1", "blockcommit", name, above, "--active", "--pivot", "--wait") }
 	merge()
 	tf.Run(t, "apply")
@@ -97,6 +105,42 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 	if err := contains(l.Virsh(t, "kvm1", "domblkinfo", name, data), fmt.Sprintf(" %d\n", 2<<20)); err != nil {
 		t.Error(err)
 	}
+
+	// Copied to another file, the disk is no overlay, and every plan says where it is.
+	state, _ := tf.State(t, address)
+	disks, _ := state["disks"].(map[string]any)
+	logs, _ := disks[key].(map[string]any)
+	volume := fmt.Sprint(logs["path"])
+	copyTo := func(file string) {
+		l.Virsh(t, "kvm1", "blockcopy", name, data, file, "--wait", "--pivot", "--transient-job")
+	}
+	copyTo(above + ".copy")
+	l.Run(t, "kvm1", "rm", volume)
+	const left = "Disk has left its volume"
+	noChanges(t, tf)
+	expect(t, tf.Run(t, "plan"), "Warning: "+left, volume, above+".copy")
+	expect(t, tf.Run(t, "plan", "-destroy"), volume, above+".copy now, which stays")
+	size = "3Mi"
+	declare(overlay, nil)
+	expect(t, tf.Fail(t, "plan"), "Error: "+left, volume, above+".copy")
+	size = "2Mi"
+	declare(overlay, nil)
+	copyTo(volume)
+	l.Run(t, "kvm1", "rm", above+".copy")
+	if out := tf.Run(t, "plan"); strings.Contains(out, left) {
+		t.Errorf("the disk is in its volume again: %s", out)
+	}
+
+	// What the warning says helps, and deletes nothing.
+	copyTo(above + ".copy")
+	asIs := hcl{"disks": fmt.Sprintf("{ root = { file = %q }\n%s = { file = %q } }", overlay, key, above+".copy")}
+	declare(overlay, asIs)
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if err := contains(l.Virsh(t, "kvm1", "domblklist", name), above+".copy"); err != nil {
+		t.Fatal(err)
+	}
+	l.Run(t, "kvm1", "rm", volume) // It is still there.
 
 	// libvirt writes the file of a definition again that a user has removed. Destroyed, nothing of the VM comes back.
 	const file = "/etc/libvirt/qemu/"
@@ -106,6 +150,7 @@ func TestAccVirtualMachine_snapshot(t *testing.T) {
 	merge()
 	expect(t, l.Run(t, "kvm1", "ls", file), name+".xml")
 	destroyAndCheck(t, l, tf, name)
+	l.Run(t, "kvm1", "rm", above+".copy")
 	if files := l.Run(t, "kvm1", "ls", file); strings.Contains(files, name) {
 		t.Errorf("the definition is left: %s", files)
 	}

@@ -98,7 +98,8 @@ func (r *Resource) planning(
 	}
 	for key, v := range map[string]any{
 		privateSaved: &p.saved, privateApplied: &p.applied, privateEvicted: &p.evicted, privateEvicting: &p.evicting,
-		privateTransient: &p.transient, privateRecorded: &p.recorded,
+		privateTransient: &p.transient, privateRecorded: &p.recorded, privateLost: &p.lost,
+		privateOwn: &p.own, privateElsewhere: &p.elsewhere,
 	} {
 		_, d := meta.ReadPrivate(ctx, private, key, v)
 		diags.Append(d...)
@@ -164,7 +165,8 @@ func (r *Resource) checkWithFleet(
 		err      error
 	)
 	desired := p.config.toFleet(p.state)
-	desired.UpdatePolicy, desired.Incomplete, desired.Power = o.policy, !known, o.power
+	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
+	desired.Power, desired.Lost = o.power, p.lost
 	desired.PlannedObjects, desired.Made = r.Data.Planned.All(), r.Data.Volumes.AllMade()
 	desired.UnplannedPools, desired.UnplannedImages = r.unplanned(desired.OwnDisks)
 	desired.UnplannedVolumes = r.unplannedVolumes(desired.Volumes)
@@ -261,7 +263,7 @@ func (r *Resource) planDestroy(
 		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
 	default:
 		// Read only warns about an unreachable host if such VMs are kept or the host is under maintenance.
-		resp.Diagnostics.Append(r.checkDestroy(ctx, &state)...)
+		resp.Diagnostics.Append(r.checkDestroy(ctx, &state, req.Private)...)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -84,7 +85,7 @@ func onDestroyFromFleet(recorded []string, prior types.Object) types.Object {
 
 // checkDestroy returns why the VM can't be destroyed, or a warning that lists which data is deleted with it and which
 // stays.
-func (r *Resource) checkDestroy(ctx context.Context, state *model) diag.Diagnostics {
+func (r *Resource) checkDestroy(ctx context.Context, state *model, private meta.PrivateReader) diag.Diagnostics {
 	if r.Data.Unknown {
 		return nil
 	}
@@ -95,13 +96,18 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model) diag.Diagnost
 	case err != nil:
 		return diag.Diagnostics{r.planFailure(ctx, state, state, "delete", err).Error()}
 	}
-	return r.warnAboutRemoval(ctx, vm)
+	var lost map[string]domain.OwnDisk
+	_, diags := meta.ReadPrivate(ctx, private, privateLost, &lost)
+	return append(diags, r.warnAboutRemoval(ctx, vm, lost)...)
 }
 
-// warnAboutRemoval returns a warning that lists what is deleted with the VM and what is kept, if there is anything.
-func (r *Resource) warnAboutRemoval(ctx context.Context, vm *fleet.VM) diag.Diagnostics {
-	removal := r.Data.Fleet.Removal(ctx, vm)
-	if len(removal.Deleted)+len(removal.Kept)+len(removal.Shared)+len(removal.Aside) == 0 {
+// warnAboutRemoval returns a warning that lists what is deleted with the VM and what is kept, if there is anything. lost
+// is what was created with the VM, and what its definition has lost.
+func (r *Resource) warnAboutRemoval(
+	ctx context.Context, vm *fleet.VM, lost map[string]domain.OwnDisk,
+) diag.Diagnostics {
+	removal := r.Data.Fleet.Removal(ctx, vm, lost)
+	if len(removal.Deleted)+len(removal.Kept)+len(removal.Shared)+len(removal.Lost)+len(removal.Aside) == 0 {
 		return nil
 	}
 	detail := fmt.Sprintf("The apply destroys the VM on host %q.", vm.Host)
@@ -112,6 +118,7 @@ func (r *Resource) warnAboutRemoval(ctx context.Context, vm *fleet.VM) diag.Diag
 		{"Deleted, in addition to its definition", removal.Deleted},
 		{"Kept on the host, because on_destroy says so", removal.Kept},
 		{"Kept on the host, because of another VM", removal.Shared},
+		{"Kept on the host, because the VM's definition has lost it, as after \"virsh snapshot-revert\"", removal.Lost},
 		{"The apply fails while it is unknown whether other disks are based on those that it deletes", removal.Unclear},
 		{"Not deleted with the VM, because they weren't created with it", removal.Untouched},
 		{"Not deleted either, and what the guest wrote last is in these", removal.Aside},

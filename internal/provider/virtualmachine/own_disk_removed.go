@@ -71,6 +71,13 @@ func (p planning) warnRemoved(existing map[string]object) (diags diag.Diagnostic
 			return slices.Contains(removed, key)
 		})
 	}
+	// What a snapshot or a user has put in the place of a disk isn't deleted, and neither is the disk's volume: the fleet
+	// says so.
+	replaced := func(key string) bool {
+		made, known := p.own[key]
+		return known && made.Path != text(existing[key].string("path"))
+	}
+	may, removed = slices.DeleteFunc(may, replaced), slices.DeleteFunc(removed, replaced)
 	name := text(p.state.Name)
 	const keep = "\n\nTo keep their data, apply on_destroy = \"keep\" for them first."
 	if len(may) > 0 {

@@ -33,6 +33,12 @@ type planning struct {
 	// any configuration, as the VM's metadata has them.
 	applied  map[string]domain.DiskSource
 	recorded map[string]string
+	// own are the records of the disks and media that were created with the VM.
+	own map[string]domain.OwnDisk
+	// elsewhere are the volumes of own disks in whose place the VM uses other files.
+	elsewhere map[string]string
+	// lost are the disks and media that were created with the VM and that its definition has lost on the host.
+	lost map[string]domain.OwnDisk
 	// saved says that the VM, which is off, resumes from saved memory when it is started.
 	saved bool
 	// savedAs is the definition with which that memory was saved; nil: not known.
@@ -100,6 +106,7 @@ func (p planning) plan() outcome {
 	}
 	o.diags.Append(p.warnRemoved(existing)...)
 	o.disks = openAll(p.config.Disks)
+	o.diags.Append(p.warnElsewhere(existing, o.disks)...)
 	o.diags.Append(p.warnUnknownImages(o.disks)...)
 	o.diags.Append(p.warnAboutVariables()...)
 	p.planPower(&o, need)

@@ -34,6 +34,12 @@ const (
 	privateApplied = "applied"
 	// privateRecorded are the sources that were last applied by any configuration, as the VM's metadata has them.
 	privateRecorded = "recorded_sources"
+	// privateOwn are the records of the disks and media that were created with the VM, as its metadata had them last.
+	// privateLost are those that its definition has lost since, see inventory.VM.Lost.
+	privateOwn  = "own_disks"
+	privateLost = "lost_disks"
+	// privateElsewhere are the volumes of own disks in whose place the VM uses other files, see inventory.VM.Elsewhere.
+	privateElsewhere = "disks_elsewhere"
 	// privateSaved says that the VM resumes from saved memory when it is started.
 	privateSaved = "saved"
 	// privateSavedAs is the definition with which the memory was saved, as far as known. It is set while privateSaved is.
@@ -57,6 +63,33 @@ func writeRecorded(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) dia
 		return meta.WritePrivate(ctx, to, privateRecorded, nil)
 	}
 	return meta.WritePrivate(ctx, to, privateRecorded, vm.Metadata.Applied)
+}
+
+// writeOwn records the disks and media that were created with the VM. reverts says that what was recorded before, and
+// isn't any more, was lost on the host: no apply of this configuration has removed it.
+func writeOwn(ctx context.Context, private meta.Private, vm *fleet.VM, reverts bool) diag.Diagnostics {
+	var before, lost map[string]domain.OwnDisk
+	_, diags := meta.ReadPrivate(ctx, private, privateLost, &lost)
+	if reverts {
+		_, d := meta.ReadPrivate(ctx, private, privateOwn, &before)
+		diags.Append(d...)
+	}
+	for key, own := range map[string]map[string]domain.OwnDisk{
+		privateOwn: vm.Metadata.OwnDisks, privateLost: vm.Lost(before, lost),
+	} {
+		var v any
+		if len(own) > 0 {
+			v = own
+		}
+		diags.Append(meta.WritePrivate(ctx, private, key, v)...)
+	}
+	var elsewhere map[string]string
+	_, d := meta.ReadPrivate(ctx, private, privateElsewhere, &elsewhere)
+	diags.Append(d...)
+	if elsewhere = vm.Elsewhere(elsewhere); len(elsewhere) == 0 {
+		return append(diags, meta.WritePrivate(ctx, private, privateElsewhere, nil)...)
+	}
+	return append(diags, meta.WritePrivate(ctx, private, privateElsewhere, elsewhere)...)
 }
 
 // readPrivateSpec returns the definition that an entry has, and nil if there is none.

@@ -29,6 +29,9 @@ func (r *Resource) observeVM(ctx context.Context, state *model) (observation, er
 	if err != nil {
 		return observation{}, err
 	}
+	if err := r.Data.Fleet.NoteInterrupted(ctx, vm); err != nil {
+		return observation{}, err
+	}
 	evicted, err := r.Data.Fleet.Evicted(ctx, vm)
 	if err != nil {
 		return observation{}, err
@@ -56,6 +59,7 @@ func stateAfterRefresh(
 	diags.Append(writeSaved(ctx, private, seen.vm)...)
 	diags.Append(writeLive(ctx, private, seen.vm)...)
 	diags.Append(writeRecorded(ctx, private, seen.vm)...)
+	diags.Append(writeOwn(ctx, private, seen.vm, true)...)
 	// A definition on another host shows that the VM had one: it was moved without it, so an apply defines it again.
 	if seen.vm.Persistent || len(seen.vm.StaleHosts) > 0 {
 		diags.Append(meta.WritePrivate(ctx, private, privateTransient, nil)...)
@@ -122,6 +126,7 @@ func (r *Resource) saveUpdated(
 	resp.Diagnostics.Append(resp.State.Set(ctx, &now)...)
 	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm)...)
 	resp.Diagnostics.Append(writeRecorded(ctx, resp.Private, seen.vm)...)
+	resp.Diagnostics.Append(writeOwn(ctx, resp.Private, seen.vm, false)...)
 	resp.Diagnostics.Append(writeApplied(ctx, resp.Private, &now, plan)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, nil)...)

@@ -99,6 +99,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, now)...)
 	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm)...)
 	resp.Diagnostics.Append(writeRecorded(ctx, resp.Private, seen.vm)...)
+	resp.Diagnostics.Append(writeOwn(ctx, resp.Private, seen.vm, false)...)
 	resp.Diagnostics.Append(writeApplied(ctx, resp.Private, now, &plan)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, nil)...)
 }
@@ -190,7 +191,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	desired := config.toFleet(&state)
 	o := p.plan()
 	desired.UpdatePolicy, desired.Power, desired.Migration = o.policy, o.power, config.migrationOptions()
-	desired.Transient = p.transient
+	desired.Transient, desired.Lost = p.transient, p.lost
 	desired.Applied, desired.Made = p.applied, r.Data.Volumes.AllMade()
 	last, vm, late, err := r.move(working, p, desired)
 	resp.Diagnostics.Append(late...)

@@ -96,6 +96,6 @@ func (r *Resource) verifyDestroyable(ctx context.Context, m *model, id string) d
 		failure.Happened = "The virtual machine has to be destroyed before a new one is created"
 		return diag.Diagnostics{failure.Error()}
 	default:
-		return r.warnAboutRemoval(ctx, vm)
+		return r.warnAboutRemoval(ctx, vm, nil)
 	}
 }

@@ -1,0 +1,147 @@
+package placement
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+)
+
+// A definition that goes back to what it was, as by "virsh snapshot-revert", loses the disks that were created since,
+// and what is recorded of them. Their volumes stay, with the data.
+
+// lostDisks returns the declared disks that the VM has lost. They count as disks that a run began to remove: whether
+// the volume is still there is found out before it is attached.
+func (d Desired) lostDisks(have map[string]domain.OwnDisk) map[string]domain.OwnDisk {
+	found := map[string]domain.OwnDisk{}
+
+	for key := range d.OwnDisks {
+		_, handed := d.Handed[key]
+		_, recorded := have[key]
+
+		if o, lost := d.Lost[key]; lost && !recorded && !handed && !IsFirstBoot(key) {
+			o.Removing = true
+			found[key] = o
+		}
+	}
+
+	return found
+}
+
+// LostOr returns the records of own disks with those of the declared disks that the VM has lost.
+func (d Desired) LostOr(have map[string]domain.OwnDisk) map[string]domain.OwnDisk {
+	lost := d.lostDisks(have)
+	maps.Copy(lost, have)
+
+	return lost
+}
+
+// WithLost returns the VM with the records of the declared disks that it has lost.
+func (d Desired) WithLost(vm *inventory.VM) *inventory.VM {
+	if len(d.lostDisks(vm.Metadata.OwnDisks)) == 0 {
+		return vm
+	}
+
+	with := *vm
+	with.Metadata.OwnDisks = d.LostOr(vm.Metadata.OwnDisks)
+
+	return &with
+}
+
+// changesLost returns a problem for each disk that the VM has lost and that is declared otherwise than it was created.
+// vm has their records.
+func (d Desired) changesLost(vm *inventory.VM) (problems []inventory.Problem) {
+	for _, key := range slices.Sorted(maps.Keys(d.Lost)) {
+		is, want := vm.Metadata.OwnDisks[key], d.OwnDisks[key]
+		if is.Path != d.Lost[key].Path || want.Pool == "" || is.Pool == want.Pool && is.Image == want.Image {
+			continue
+		}
+
+		problems = append(problems, inventory.Problem{
+			Attribute: OwnDiskAttribute(key, "pool"), Summary: "Disk would be created again",
+			Detail: fmt.Sprintf("Disk %q of VM %q was created in storage pool %q from image %q, and is declared in %q from %q. "+
+				"The VM's definition has lost it, as after \"virsh snapshot-revert\", and its volume may still be there: %s.",
+				key, vm.Name, is.Pool, is.Image, want.Pool, want.Image, is.Path),
+			Remedy: "To keep its data, declare the disk as it was. Declare another disk under another key.",
+		})
+	}
+
+	return problems
+}
+
+// warnDisks returns warnings about disks that come back, stay or are deleted, as far as the rest of the plan doesn't
+// show them. vm has the records of lost disks.
+func (d Desired) warnDisks(ctx context.Context, vm *inventory.VM) []inventory.Problem {
+	return slices.Concat(d.warnDroppedDisks(vm), warnGoneMedia(ctx, vm, d), warnLostDisks(ctx, vm, d),
+		warnSnapshots(ctx, vm, d))
+}
+
+// warnLostDisks warns about the disks that the VM has lost and that are attached again.
+func warnLostDisks(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
+	var lines, commands []string
+
+	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
+		o, lost := vm.Metadata.OwnDisks[key], d.Lost[key]
+		if IsFirstBoot(key) || lost.Path == "" || o.Path != lost.Path {
+			continue
+		}
+
+		if _, err := vm.On.Conn.PoolVolume(ctx, o.Pool, o.Volume); !vm.OwnsHere(o) || inventory.IsNotFound(err) {
+			continue
+		}
+
+		lines = append(lines, fmt.Sprintf("\n  - disks.%s: %s", key, o.Path))
+		commands = append(commands, fmt.Sprintf("\"virsh vol-delete --pool %s %s\"", o.Pool, o.Volume))
+	}
+
+	if len(lines) == 0 {
+		return nil
+	}
+
+	return []inventory.Problem{{
+		Attribute: "disks", Warning: true, Summary: "Disks are used again: " + vm.Name,
+		Detail: fmt.Sprintf("The definition of VM %q on host %q has lost these disks, which were created with it, as after "+
+			"\"virsh snapshot-revert\". They are attached again, with what is on them:%s", vm.Name, vm.Host,
+			strings.Join(lines, "")),
+		Remedy: "To have a new disk instead, first delete the volume: " + strings.Join(commands, ", ") + ".",
+	}}
+}
+
+// warnSnapshots warns if the change deletes files that snapshots of the VM may refer to: libvirt then can't revert to
+// these snapshots.
+func warnSnapshots(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
+	lines := ""
+
+	deletes, _ := d.DropsOwnDisks(vm)
+	for _, key := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
+		is := vm.Metadata.OwnDisks[key]
+		want, declared := d.OwnDisk(key, is), d.OwnDisks[key].Pool != ""
+		replaced := IsFirstBoot(key) && declared && !d.Incomplete && (want.Content != is.Content || want.Pool != is.Pool)
+
+		if vm.HasFile(is.Path) && (replaced || slices.Contains(deletes, key)) {
+			lines += fmt.Sprintf("\n  - %s: %s", OwnDiskTitle(key), is.Path)
+		}
+	}
+
+	if lines == "" {
+		return nil
+	}
+
+	names, err := vm.On.Conn.Snapshots(ctx, vm.UUID)
+	if err != nil || len(names) == 0 {
+		return nil
+	}
+
+	return []inventory.Problem{{
+		Attribute: "disks", Warning: true, Summary: "Snapshots refer to what is deleted: " + vm.Name,
+		Detail: fmt.Sprintf("VM %q on host %q has snapshots: %s. This change deletes these files, and \"virsh "+
+			"snapshot-revert\" to a snapshot that was taken with them fails:%s", vm.Name, vm.Host, inventory.QuoteList(names),
+			lines),
+		Remedy: "To revert later, first copy these files, and put them back before the revert. Or first delete the " +
+			"snapshots, with \"virsh snapshot-delete\", if nothing needs them.",
+	}}
+}
