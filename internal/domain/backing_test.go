@@ -10,7 +10,8 @@ import (
 func TestDefinition_removeBacking(t *testing.T) {
 	t.Parallel()
 	d, err := Parse(`<domain><devices>
-  <disk type='file'><target dev='vda'/><backingStore type='file'><source file='/a'/><backingStore/></backingStore></disk>
+  <disk type='file'><target dev='vda'/>
+  <backingStore type='file'><source file='/a'/><backingStore/></backingStore></disk>
   <disk type='file'><target dev='vdb'/><backingStore type='file'><source file='/b'/></backingStore></disk>
   <disk type='file'><target dev='vdc'/><backingStore/></disk>
 </devices></domain>`)

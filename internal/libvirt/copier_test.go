@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// TestCopier_isNoVM: a domain that copies is shown as a copy, and nowhere as a virtual machine. One that only has such a
-// name is.
+// TestCopier_isNoVM: a domain that copies is shown as a copy, and nowhere as a virtual machine. One that only has such
+// a name is.
 func TestCopier_isNoVM(t *testing.T) {
 	t.Parallel()
 	h, ctx := open(t, Config{URI: "test:///default"}), t.Context()

@@ -21,7 +21,7 @@ func TestLab_filterFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.Close()
+	defer func() { _ = h.Close() }()
 	name := lab.Name(t)
 	var want Filter
 	for _, protocol := range slices.Sorted(maps.Keys(filterFields)) {
@@ -79,7 +79,9 @@ func TestFilter_unknownFields(t *testing.T) {
 		`rule 1: libvirt drops ipset`: {Rules: []FilterRule{
 			{Action: "accept", Direction: "in", Protocol: "tcp", Match: map[string]string{"ipset": "a", "ipsetflags": "dst"}},
 		}},
-		`no field "DSTPORTSTART"`: {XML: `<filter><rule action="accept" direction="in"><tcp DSTPORTSTART="22"/></rule></filter>`},
+		`no field "DSTPORTSTART"`: {
+			XML: `<filter><rule action="accept" direction="in"><tcp DSTPORTSTART="22"/></rule></filter>`,
+		},
 	} {
 		if _, err := f.Document("f"); err == nil || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("want %s, got %v", want, err)

@@ -24,7 +24,7 @@ type Unfinished struct {
 }
 
 // Ref returns the volume's name.
-func (u Unfinished) Ref() Ref { return Ref{Pool: u.Pool, Name: u.Volume.Name} }
+func (u Unfinished) Ref() Ref { return Ref{Pool: u.Pool, Name: u.Name} }
 
 // String says what is wrong with the volume.
 func (u Unfinished) String() string {

@@ -114,8 +114,10 @@ func TestBlockedRemedy(t *testing.T) {
 	t.Parallel()
 
 	blocked := func(name, reason string) evacuation.VM {
-		return evacuation.VM{UUID: name, Name: name, Active: true, Persistent: true,
-			LiveBlockers: map[string][]migration.Blocker{"kvm2": {{Reason: reason, Status: status.False, Message: "so"}}}}
+		return evacuation.VM{
+			UUID: name, Name: name, Active: true, Persistent: true,
+			LiveBlockers: map[string][]migration.Blocker{"kvm2": {{Reason: reason, Status: status.False, Message: "so"}}},
+		}
 	}
 	plain, closed, cold := blocked("plain", "Bad"), blocked("closed", migration.HostCordoned), blocked("cold", "Bad")
 	cold.Labels = map[string]string{"cold": "yes"}

@@ -31,13 +31,14 @@ type Step struct {
 type Unblocks int
 
 const (
-	// UnblocksUnknown: the step was not computed here.
+	// UnblocksUnknown means that the step was not computed here.
 	UnblocksUnknown Unblocks = iota
-	// AnyFallback: none is set, and the VM can't be moved while it runs.
+	// AnyFallback means that none is set, and that the VM can't be moved while it runs.
 	AnyFallback
-	// LeavingFallback: one that leaves the VM on its host, because what blocks it blocks ColdMigrate too.
+	// LeavingFallback is one that leaves the VM on its host, because what blocks it blocks ColdMigrate too.
 	LeavingFallback
-	// NoFallback: the VM can be moved once other hosts accept it, so that no fallback applies, or no fallback is possible.
+	// NoFallback means that the VM can be moved once other hosts accept it, so that no fallback applies, or that none is
+	// possible.
 	NoFallback
 )
 

@@ -35,8 +35,8 @@ type HostConfig struct {
 	// FileID returns what identifies a file or a directory on the host, as long as its filesystem is mounted. It is nil if
 	// the host's files can't be identified.
 	FileID func(ctx context.Context, path string) (string, error)
-	// FileMarks returns, by path, what tells a file from another host's at the same path; files that can't be seen are left
-	// out. It is nil if the host's files can't be compared so.
+	// FileMarks returns, by path, what tells a file from another host's at the same path; files that can't be seen are
+	// left out. It is nil if the host's files can't be compared so.
 	FileMarks func(ctx context.Context, paths ...string) (map[string]FileMark, error)
 	// Close ends the connection that Dial uses. It may be nil.
 	Close func() error

@@ -200,23 +200,7 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[s
 		}
 	}
 
-	now := spec.AppliedSources()
-
-	for _, key := range slices.Sorted(maps.Keys(spec.Disks)) {
-		source := spec.Disks[key].Source.String()
-		if _, own := vm.Metadata.OwnDisks[key]; own || source == "" {
-			continue
-		}
-
-		if was := vm.Metadata.Applied[key]; was != "" && now[key] != was {
-			r.Aside = append(r.Aside, fmt.Sprintf("disks.%s: %s, and %s, as it was declared, lacks that", key, source, was))
-
-			continue
-		}
-
-		r.Untouched = append(r.Untouched, "disks."+key+": "+source)
-	}
-
+	r.Untouched, r.Aside = otherDisks(vm, spec)
 	r.Lost = lostVolumes(ctx, vm, lostDisks)
 	r.Unclear = m.unclearUsers(ctx, vm, removed)
 
@@ -247,6 +231,28 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[s
 	}
 
 	return r
+}
+
+// otherDisks returns the disks that weren't created with the VM, as Removal has them.
+func otherDisks(vm *inventory.VM, spec domain.Spec) (untouched, aside []string) {
+	now := spec.AppliedSources()
+
+	for _, key := range slices.Sorted(maps.Keys(spec.Disks)) {
+		source := spec.Disks[key].Source.String()
+		if _, own := vm.Metadata.OwnDisks[key]; own || source == "" {
+			continue
+		}
+
+		if was := vm.Metadata.Applied[key]; was != "" && now[key] != was {
+			aside = append(aside, fmt.Sprintf("disks.%s: %s, and %s, as it was declared, lacks that", key, source, was))
+
+			continue
+		}
+
+		untouched = append(untouched, "disks."+key+": "+source)
+	}
+
+	return untouched, aside
 }
 
 // usedInstead says which file the VM uses in place of the volume of an own disk, "" for none.

@@ -319,7 +319,9 @@ func (u *update) checkDisks(ctx context.Context) error {
 	problems := placement.CheckHanded(ctx, u.vm, u.want)
 	if len(problems) == 0 {
 		var err error
-		if problems, err = u.manager.placement.CheckDeclaredAgain(ctx, u.want.WithLost(u.vm), u.want); err != nil || len(problems) == 0 {
+
+		problems, err = u.manager.placement.CheckDeclaredAgain(ctx, u.want.WithLost(u.vm), u.want)
+		if err != nil || len(problems) == 0 {
 			return err
 		}
 	}

@@ -20,7 +20,8 @@ func fitsArriving(ctx context.Context, a inventory.Reply, d Desired, uuid string
 	if err != nil {
 		return []inventory.Problem{{
 			Attribute: "disks",
-			Detail:    fmt.Sprintf("it is unknown whether a move is still copying its disks there: %v", inventory.WithoutHost(err)),
+			Detail: fmt.Sprintf("it is unknown whether a move is still copying its disks there: %v",
+				inventory.WithoutHost(err)),
 		}}
 	}
 
@@ -52,7 +53,8 @@ func fitsArriving(ctx context.Context, a inventory.Reply, d Desired, uuid string
 	return problems
 }
 
-// replacedInPlan returns the UUID of the VM that a planned one replaces: its removal comes first, and removes its copies.
+// replacedInPlan returns the UUID of the VM that a planned one replaces: its removal comes first, and removes its
+// copies.
 func (d Desired) replacedInPlan() string {
 	if d.Planned {
 		return d.Replaces

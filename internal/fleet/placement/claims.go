@@ -146,8 +146,8 @@ func sameDisk(c claim, disk domain.DiskUse, host string, e *inventory.Entry, oth
 		source = fmt.Sprintf("%s, the same file as %s", own, source)
 	}
 
-	remedy := "Find out whose disk it is. If the same change takes it from that VM, nothing is wrong: repeat the change once " +
-		"that VM has lost the disk. Otherwise: " + giveUp(host, e)
+	remedy := "Find out whose disk it is. If the same change takes it from that VM, nothing is wrong: repeat the change " +
+		"once that VM has lost the disk. Otherwise: " + giveUp(host, e)
 	if !disk.NVDIMM && !other.NVDIMM {
 		remedy += " If both are to write to it, make it shareable in both definitions."
 	}
@@ -308,9 +308,9 @@ func (d Desired) sourceOf(key string) domain.DiskSource {
 	return source
 }
 
-// StartAlone starts a VM that may start if no other VM has its name or disks, and if these are complete. Two VMs with the same disk are started
-// one after another, so that the second one gets the error, also if their paths to the disk differ. See contenders.go
-// for those that other runs start.
+// StartAlone starts a VM that may start if no other VM has its name or disks, and if these are complete. Two VMs with
+// the same disk are started one after another, so that the second one gets the error, also if their paths to the disk
+// differ. See contenders.go for those that other runs start.
 func (cs *Claims) StartAlone(
 	ctx context.Context, permit *StartPermit, vm *inventory.VM, start func(context.Context) error,
 ) error {

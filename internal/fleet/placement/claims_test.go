@@ -108,7 +108,8 @@ func TestNewUses_shareable(t *testing.T) {
 	}
 }
 
-// Disks that are created with their VMs aren't one disk, although one path stands for both. Two disks of one volume are.
+// Disks that are created with their VMs aren't one disk, although one path stands for both. Two disks of one volume
+// are.
 func TestNewUses_unknown(t *testing.T) {
 	t.Parallel()
 

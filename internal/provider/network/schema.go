@@ -59,8 +59,10 @@ var networkSchema = schema.Schema{
 				"Set it if `interfaces` of VMs name it: one apply can then create the network and the VMs. Default for new " +
 				"networks: a free name on each host.",
 			Optional: true, Computed: true,
-			Validators: []validator.String{stringvalidator.LengthBetween(1, 15),
-				stringvalidator.RegexMatches(regexp.MustCompile(`^[A-Za-z0-9_.:-]+$`), "must be the name of a network device")},
+			Validators: []validator.String{
+				stringvalidator.LengthBetween(1, 15),
+				stringvalidator.RegexMatches(regexp.MustCompile(`^[A-Za-z0-9_.:-]+$`), "must be the name of a network device"),
+			},
 		},
 		"mtu": schema.Int64Attribute{
 			MarkdownDescription: "Largest packet in bytes.", Optional: true, Computed: true,

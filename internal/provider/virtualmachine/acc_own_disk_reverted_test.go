@@ -9,9 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_ownDiskReverted: a snapshot brings back a definition, and a record, without a disk that was made
-// since. The disk is attached again with its data, and no second one is made, unless its volume is gone. The plan that
-// deletes the first-boot medium, which the snapshot needs, warns. Not declared, the disk is listed by the destroy.
+// TestAccVirtualMachine_ownDiskReverted: a snapshot brings back a definition, and a record, without a disk that was
+// made since. The disk is attached again with its data, and no second one is made, unless its volume is gone. The plan
+// that deletes the first-boot medium, which the snapshot needs, warns. Not declared, the disk is listed by the destroy.
 func TestAccVirtualMachine_ownDiskReverted(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -122,8 +122,8 @@ func (p planning) noteForReplacement(
 	return meta.WritePrivate(ctx, private, privateReplaced, text(p.state.ID))
 }
 
-// checkPin returns an error if no host of the provider has the name in the configuration. Where the VM is doesn't depend
-// on the name, so a host that is renamed changes nothing else.
+// checkPin returns an error if no host of the provider has the name in the configuration. Where the VM is doesn't
+// depend on the name, so a host that is renamed changes nothing else.
 func (r *Resource) checkPin(config *model) diag.Diagnostics {
 	if r.Data.Unknown || !isSet(config.Host) {
 		return nil

@@ -101,8 +101,8 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model, private meta.
 	return append(diags, r.warnAboutRemoval(ctx, vm, lost)...)
 }
 
-// warnAboutRemoval returns a warning that lists what is deleted with the VM and what is kept, if there is anything. lost
-// is what was created with the VM, and what its definition has lost.
+// warnAboutRemoval returns a warning that lists what is deleted with the VM and what is kept, if there is anything.
+// lost is what was created with the VM, and what its definition has lost.
 func (r *Resource) warnAboutRemoval(
 	ctx context.Context, vm *fleet.VM, lost map[string]domain.OwnDisk,
 ) diag.Diagnostics {
