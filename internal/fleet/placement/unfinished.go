@@ -107,20 +107,55 @@ func (cs *Claims) unfinishedDisk(
 // creatingNow is storage.CreatingOn of a VM's host, and of the others if they can have the VM's disks, too. It leaves out
 // those that didn't answer in this operation.
 func (cs *Claims) creatingNow(ctx context.Context, vm *inventory.VM) map[string][]string {
-	hosts := cs.records.Storage().Hosts
-
+	s := cs.answering(ctx)
 	if !claimOf(vm, vm.Host, false).anywhere() {
-		return storage.CreatingOn(ctx, hosts.Named(vm.Host))
+		return storage.CreatingOn(ctx, s.Hosts.Named(vm.Host))
 	}
 
-	hosts = hosts.Present()
-	for _, name := range hosts.Names() {
+	return storage.CreatingOn(ctx, s.Hosts)
+}
+
+// answering returns the storage of the hosts that aren't known to be silent in this operation.
+func (cs *Claims) answering(ctx context.Context) *storage.Storage {
+	s := cs.records.Storage()
+
+	s.Hosts = s.Hosts.Present()
+	for _, name := range s.Hosts.Names() {
 		if cs.hosts.Host(name).IsSilent(ctx) {
-			hosts = hosts.Without(name)
+			s.Hosts = s.Hosts.Without(name)
 		}
 	}
 
-	return storage.CreatingOn(ctx, hosts)
+	return s
+}
+
+// VerifyWhole returns ErrUnfinished if one of a host's volumes, by the keys of the disks that they are to be of a VM,
+// isn't complete. It asks about all of them at the same time, so that it waits only once for a host that doesn't answer.
+func (cs *Claims) VerifyWhole(
+	ctx context.Context, h *inventory.Host, vm string, volumes map[string]*libvirt.Volume,
+) error {
+	s := cs.answering(ctx)
+	keys := slices.Sorted(maps.Keys(volumes))
+	found := make([]*storage.Unfinished, len(keys))
+
+	var wg sync.WaitGroup
+
+	for i, key := range keys {
+		wg.Go(func() { found[i] = s.Unfinished(ctx, h.Name, *volumes[key]) })
+	}
+
+	wg.Wait()
+
+	for i, u := range found {
+		if u != nil {
+			return &inventory.Error{
+				VM: vm, Host: h.Name, Kind: ErrUnfinished, Detail: fmt.Sprintf("its disk %q is %s", keys[i], u),
+				Remedy: u.Remedy(), Next: inventory.Retry,
+			}
+		}
+	}
+
+	return nil
 }
 
 // verifyFinished returns ErrUnfinished if a VM that is about to start has a disk that isn't complete: its guest would
