@@ -373,7 +373,7 @@ func TestLab_abandonedOwnDiskOfAMovedVM(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	removal := a.f.Removal(t.Context(), a.reads())
+	removal := a.f.Removal(t.Context(), a.reads(), nil)
 	if want := fmt.Sprintf("the cloud-init medium: %s on host %q, which an interrupted run began to create", seed,
 		away); !slices.Contains(removal.Deleted, want) {
 		t.Errorf("deleted are %q, want %q in it", removal.Deleted, want)

@@ -237,7 +237,7 @@ func TestLab_ownDisksThatNoPlanRemoves(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	removal := fmt.Sprint(f.Removal(t.Context(), found).Deleted)
+	removal := fmt.Sprint(f.Removal(t.Context(), found, nil).Deleted)
 	if !strings.Contains(removal, at("disk0")+", which a user has") {
 		t.Errorf("a destroy is said to delete %s", removal)
 	}

@@ -182,7 +182,7 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	told := strings.Join(f.Removal(t.Context(), now).Deleted, "\n")
+	told := strings.Join(f.Removal(t.Context(), now, nil).Deleted, "\n")
 	if !strings.Contains(told, lost+` on host "`+home+`"`) {
 		t.Errorf("the plan tells of %q; want %s", told, lost)
 	}

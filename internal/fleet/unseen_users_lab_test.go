@@ -348,7 +348,7 @@ func TestLab_ownDiskStaysWhileUsersAreUnknown(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		removal := b.f.Removal(t.Context(), found)
+		removal := b.f.Removal(t.Context(), found, nil)
 		if len(removal.Deleted) != 2 || len(removal.Unclear) != len(want) ||
 			len(want) > 0 && !strings.Contains(removal.Unclear[0], want[0]) {
 			t.Errorf("a destroy is said to delete %q, what is unclear is %q; want %q", removal.Deleted, removal.Unclear, want)

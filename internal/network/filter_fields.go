@@ -56,14 +56,14 @@ func verifyRules(filter *etree.Element) error {
 		for _, protocol := range rule.ChildElements() {
 			known, ok := filterFields[protocol.Tag]
 			if !ok {
-				return fmt.Errorf("%w: rule %d: libvirt knows no protocol %q, and would apply the rule to every packet. The "+
+				return fmt.Errorf("%w: rule %d: libvirt knows no protocol %q, so that the rule would be for every packet. The "+
 					"protocols are %s", libvirt.ErrInvalid, i+1, protocol.Tag,
 					strings.Join(slices.Sorted(maps.Keys(filterFields)), ", "))
 			}
 			for _, field := range protocol.Attr {
 				if field.Key == "ipsetflags" {
-					return fmt.Errorf("%w: rule %d: libvirt drops ipset from a rule with ipsetflags, and would apply the rule to "+
-						"every packet of the protocol. Without ipsetflags, ipset has the flag src", libvirt.ErrInvalid, i+1)
+					return fmt.Errorf("%w: rule %d: libvirt drops ipset from a rule with ipsetflags, so that the rule would be "+
+						"for every packet of the protocol. Without ipsetflags, ipset has the flag src", libvirt.ErrInvalid, i+1)
 				}
 				if field.Key != "match" && !slices.Contains(known, field.Key) {
 					return fmt.Errorf("%w: rule %d: libvirt knows no field %q of protocol %q, and would ignore it. The fields "+

@@ -142,6 +142,7 @@ func imageCopyProblems(vm *inventory.VM, inspected migration.VM, to *inventory.H
 		Attribute: "host", Summary: "Images will be copied to the target first", Warning: true,
 		Detail: fmt.Sprintf("Host %q has no copy of images that disks of virtual machine %q are based on. They are copied "+
 			"there from host %q before it moves:\n%s", to.Name, vm.Name, vm.Host, strings.Join(lines, "\n")),
-		Remedy: "To have them there at all times, name the host in the hosts of the virtfleet_image.",
+		Remedy: "To have them there at all times, name the host in the hosts of the virtfleet_image. That holds for its " +
+			"current content: a copy of earlier content is sent only by a move of a VM that needs it.",
 	}}
 }

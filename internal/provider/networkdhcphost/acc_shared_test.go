@@ -128,7 +128,8 @@ resource "virtfleet_network_dhcp_host" "web" {
 	c.Run(t, "apply")
 	config(after, first)
 	out := c.Fail(t, "apply")
-	for _, word := range []string{"already exists", before, "remove create_before_destroy from the lifecycle"} {
+	for _, word := range []string{"already exists", before, "remove create_before_destroy from the lifecycle",
+		"but as another resource, apply again"} {
 		if !strings.Contains(out, word) {
 			t.Errorf("%q isn't in %s", word, out)
 		}

@@ -59,7 +59,7 @@ func (m *model) takenOn(
 // of the two comes first.
 const replacedFirst = " If it is the one that this apply replaces, remove create_before_destroy from the lifecycle " +
 	"of this resource, and from that of resources which refer to it: a reservation of the same ip or name has to be " +
-	"destroyed first."
+	"destroyed first. If this apply destroys it, but as another resource, apply again once it is gone."
 
 // failures returns errors about hosts. Hosts that have the same other reservation are in one of them. If it is a plan
 // that fails, the errors are about the attribute.
