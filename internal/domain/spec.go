@@ -155,8 +155,8 @@ type Disk struct {
 	Serial   *string `path:"serial"`
 	ReadOnly *bool   `path:"read_only"`
 	// BootOrder counts from 1. It excludes libvirt's older <os><boot dev>, which is removed if an order is declared.
-	// Without any order libvirt boots the first disk. The disks of a new VM are in the order of their keys, those that are
-	// created empty after the others.
+	// Without any order libvirt boots the first disk. The disks of a new VM are in the order of their keys. If one is
+	// created from an image, those that are created empty come after the others.
 	BootOrder *int `path:"boot_order"`
 	// Values are the values of DiskRows, by name.
 	Values Values `json:",omitempty" path:""`

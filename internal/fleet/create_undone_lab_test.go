@@ -31,9 +31,17 @@ mount --bind waits /usr/bin/qemu-img`, dir)
 }
 
 // A run is broken off while libvirt makes a disk of its new VM, and removes what it has begun. Another run of the same
-// configuration has found the VM, and waits for its lock: it creates the VM, as if it had come later.
+// configuration has found the VM, and waits for its lock: it creates the VM, as if it had come later. If it has found the
+// VM only when it had begun its own, it says that the name was taken.
 func TestLab_createThatIsUndoneMeanwhile(t *testing.T) {
 	t.Parallel()
+
+	t.Run("found", func(t *testing.T) { t.Parallel(); undoneMeanwhile(t, false) })
+	t.Run("found late", func(t *testing.T) { t.Parallel(); undoneMeanwhile(t, true) })
+}
+
+func undoneMeanwhile(t *testing.T, late bool) {
+	t.Helper()
 
 	l, pool := lab.Open(t), lab.Name(t)
 	host := l.StartHost(t).Name
@@ -46,6 +54,12 @@ func TestLab_createThatIsUndoneMeanwhile(t *testing.T) {
 	d := owner(t, l, "Halted", pool)
 	d.Metadata.Host = host
 	l.RemoveDomain(t, d.Spec.Name)
+
+	if late {
+		if _, err := next.Snapshot(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -84,6 +98,17 @@ func TestLab_createThatIsUndoneMeanwhile(t *testing.T) {
 	}
 
 	r := <-made
+
+	if late {
+		if r.vm != nil || !errors.Is(r.err, inventory.ErrExists) {
+			t.Errorf("the other run: %+v, %v", r.vm, r.err)
+		}
+
+		hasOnly(t, l, host, dir+"/"+pool)
+
+		return
+	}
+
 	if r.err != nil {
 		t.Fatalf("the other run: %v", r.err)
 	}

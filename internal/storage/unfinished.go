@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -55,37 +56,58 @@ func (s *Storage) Unfinished(ctx context.Context, host string, v libvirt.Volume)
 	return &Unfinished{Volume: v, Through: through}
 }
 
-// UnfinishedOn returns the volumes that a host has and of which a run records on one of hosts that it is creating them.
-// It changes nothing.
-func (s *Storage) UnfinishedOn(ctx context.Context, host string, hosts hostset.Set) (all []Unfinished) {
-	h, err := s.host(host)
-	if err != nil {
-		return nil
-	}
-	names := map[string]bool{}
-	asking, cancel := context.WithTimeout(ctx, unfinishedPatience)
+// CreatingOn returns the names of the volumes that runs record on hosts as being created, each with the hosts that record
+// it. It changes nothing.
+func CreatingOn(ctx context.Context, hosts hostset.Set) map[string][]string {
+	ctx, cancel := context.WithTimeout(ctx, unfinishedPatience)
 	defer cancel()
-	answers := hostset.Ask(asking, hosts, func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
+	recorded := map[string][]string{}
+	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
 		creating, err := hostset.Creating(ctx, h, creationKind)
 		return &creating, err
 	})
 	for _, a := range hostset.Found(answers) {
 		for _, name := range *a.Value {
-			names[name] = true
+			recorded[name] = append(recorded[name], a.Host)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		ref := ParseRef(name)
-		if ref == nil {
+	return recorded
+}
+
+// UnfinishedAmong returns a volume that a host has, that is accepts, and of which a run records that it is creating it;
+// nil if there is none. recorded has the names of such volumes, each with the hosts that record it, which alone are asked
+// about it. It changes nothing.
+func (s *Storage) UnfinishedAmong(
+	ctx context.Context, host string, recorded map[string][]string, is func(libvirt.Volume) bool,
+) *Unfinished {
+	h, err := s.host(host)
+	if err != nil {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(recorded))
+	volumes := make([]*libvirt.Volume, len(names))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		if ref := ParseRef(name); ref != nil {
+			// If the host doesn't have it, it is another host's, or isn't created yet.
+			wg.Go(func() { volumes[i], _ = h.PoolVolume(ctx, ref.Pool, ref.Name) })
+		}
+	}
+	wg.Wait()
+	for i, v := range volumes {
+		if v == nil || !is(*v) {
 			continue
 		}
-		v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
-		if err != nil {
-			continue // The host doesn't have it, so it is another host's, or isn't created yet.
-		}
-		if u := s.Unfinished(ctx, host, *v); u != nil {
-			all = append(all, *u)
+		if u := s.among(append(recorded[names[i]], host)...).Unfinished(ctx, host, *v); u != nil {
+			return u
 		}
 	}
-	return all
+	return nil
+}
+
+// among returns the storage of the hosts of these names alone.
+func (s *Storage) among(names ...string) *Storage {
+	some := *s
+	some.Hosts = s.Hosts.Named(names...)
+	return &some
 }

@@ -67,7 +67,9 @@ func (m *Manager) Create(ctx context.Context, d placement.Desired) (*inventory.V
 
 	// A VM of that name may have been created since the shared reading.
 	if other, askErr := m.findByNameNow(ctx, d.Spec.Name); askErr == nil && other != nil && other.UUID != id {
-		return m.completeInterrupted(ctx, other, d)
+		if vm, e := m.completeInterrupted(ctx, other, d); !errors.Is(e, errUndone) {
+			return vm, e
+		}
 	}
 
 	return nil, err

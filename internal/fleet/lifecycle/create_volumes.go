@@ -9,6 +9,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // resolveVolumes finds out whether a disk's volume is a file, a block device or an RBD image, and the format of a new
@@ -19,22 +20,28 @@ func (m *Manager) resolveVolumes(
 ) error {
 	spec.Disks = maps.Clone(spec.Disks)
 
+	volumes := make(map[string]*libvirt.Volume, len(d.Volumes))
+
 	for key, id := range d.Volumes {
 		v, err := placement.ExistingVolume(ctx, h, id)
 		if err != nil {
 			return fmt.Errorf("disk %q: %w", key, err)
 		}
 
-		if u := m.records.Storage().Unfinished(ctx, h.Name, *v); u != nil {
-			return &inventory.Error{
-				VM: spec.Name, Host: h.Name, Kind: placement.ErrUnfinished, Detail: fmt.Sprintf("its disk %q is %s", key, u),
-				Remedy: u.Remedy(), Next: inventory.Retry,
-			}
-		}
+		volumes[key] = v
+	}
 
+	if err := m.placement.VerifyWhole(ctx, h, spec.Name, volumes); err != nil {
+		return err
+	}
+
+	for key, v := range volumes {
 		disk := spec.Disks[key]
 
-		var why string
+		var (
+			why string
+			err error
+		)
 
 		disk.Source, why, err = placement.SourceOf(ctx, h, v)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // finishStart resumes a VM that another run started from saved memory, and left paused because it was interrupted. It
@@ -22,7 +23,9 @@ func (mv *Mover) finishStart(ctx context.Context, vm *inventory.VM) (*inventory.
 		return nil, errors.Join(refused, err)
 	}
 
-	if now.StartInterrupted {
+	// One that is still paused isn't StartInterrupted if its job can't be read, or if a host has fallen silent since: the
+	// mark stays, so that a later run resumes it.
+	if now.StartInterrupted || refused != nil && now.State == libvirt.Paused {
 		return now, refused
 	}
 

@@ -28,7 +28,7 @@ resource "virtfleet_virtual_machine" "this" {
 
 // TestAccVolume_unfinished: while a host has the record that a run is creating a volume of storage that hosts share, no
 // virtual machine gets the volume on another host, and one that has it isn't started, also not by an earlier plan. It
-// starts once the record is gone.
+// starts once the record is gone, whatever other volume is being created.
 func TestAccVolume_unfinished(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -46,6 +46,8 @@ func TestAccVolume_unfinished(t *testing.T) {
 	ref := name + "-ceph/root"
 	record := hostset.Creation{Kind: "volume", Name: ref}
 	l.Virsh(t, "kvm1", "vol-create-as", name+"-ceph", "root", "1M")
+	another := hostset.Creation{Kind: "volume", Name: name + "-ceph/another"}
+	l.Virsh(t, "kvm1", "vol-create-as", name+"-ceph", "another", "1M")
 	tf, other := acctest.NewCLI(t), acctest.NewCLI(t)
 	tf.Config(t, hosts+onVolume("kvm1", name, ref, `run_strategy = "Halted"`))
 	tf.Run(t, "apply")
@@ -54,8 +56,10 @@ func TestAccVolume_unfinished(t *testing.T) {
 	other.Config(t, hosts+onVolume("kvm1", name+"-2", ref, `run_strategy = "Halted"`))
 	other.Run(t, "plan", "-out=before")
 
-	if err := record.Begin(t.Context(), conn, `{"format":"raw","bytes":1048576}`); err != nil {
-		t.Fatal(err)
+	for _, r := range []hostset.Creation{record, another} {
+		if err := r.Begin(t.Context(), conn, `{"format":"raw","bytes":1048576}`); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, c := range []*acctest.CLI{tf, other} {
 		for _, args := range [][]string{{"plan"}, {"apply", "before"}} {
@@ -86,7 +90,11 @@ func TestAccVolume_unfinished(t *testing.T) {
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
+	if err := another.End(t.Context(), conn); err != nil {
+		t.Error(err)
+	}
 	tf.Run(t, "destroy")
 	l.Virsh(t, "kvm1", "vol-delete", "root", name+"-ceph")
+	l.Virsh(t, "kvm1", "vol-delete", "another", name+"-ceph")
 	pools.Run(t, "destroy")
 }
