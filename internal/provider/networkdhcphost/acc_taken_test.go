@@ -89,6 +89,12 @@ resource "virtfleet_network" "this" {
 		config(changed(r))
 		refused(what, c.Fail(t, "plan"), of, "another value", name+"/"+db)
 	}
+	// A plan that reads nothing looks as one that an apply makes again.
+	config(changed([3]string{"52:54:00:07:02:03", "10.60", "web"}))
+	if out := c.Run(t, "plan", "-refresh=false"); !strings.Contains(out, of) ||
+		!strings.Contains(out, "The apply fails unless it removes the other reservation first") {
+		t.Errorf("nothing was read: %s", out)
+	}
 	// The plan is of a time at which the value was free.
 	config(changed([3]string{web, "10.70", "web"}))
 	c.Run(t, "plan", "-out=planned")
