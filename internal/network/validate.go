@@ -155,7 +155,7 @@ func (s Spec) validateDHCP() (problems []Problem) {
 	with := map[bool]int{}
 	for _, ip := range s.IPs {
 		prefix, err := netip.ParsePrefix(ip.Address)
-		if err == nil && ip.DHCP != nil && len(ip.DHCP.Ranges)+len(ip.DHCP.Hosts) > 0 {
+		if err == nil && ip.declaresDHCP() {
 			with[prefix.Addr().Is4()]++
 		}
 	}
