@@ -190,6 +190,9 @@ func (ip IP) normal(hosts bool) IP {
 	return n
 }
 
+// declaresDHCP reports whether libvirt has DHCP in the subnet by the block alone.
+func (ip IP) declaresDHCP() bool { return ip.DHCP != nil && len(ip.DHCP.Ranges)+len(ip.DHCP.Hosts) > 0 }
+
 // managesHosts reports whether the reservations are part of the block.
 func (ip IP) managesHosts() bool { return ip.DHCP != nil && ip.DHCP.Hosts != nil }
 

@@ -112,6 +112,22 @@ func (s Spec) Drops(h DHCPHost) (subnet string, drops bool) {
 	return "", false
 }
 
+// OtherDHCP returns the subnet in which the network declares DHCP, if the reservation is in another one of the same
+// family: libvirt has DHCP in one subnet of each.
+func (s Spec) OtherDHCP(h DHCPHost) (subnet string, other bool) {
+	address, err := netip.ParseAddr(h.IP)
+	for _, ip := range s.IPs {
+		prefix, prefixErr := netip.ParsePrefix(ip.Address)
+		if err != nil || prefixErr != nil || !ip.declaresDHCP() {
+			continue
+		}
+		if prefix.Addr().Is4() == address.Is4() && !prefix.Contains(address) {
+			return prefix.Masked().String(), true
+		}
+	}
+	return "", false
+}
+
 // Misfit returns why a network with these addresses can't have the reservation; "" if it can.
 func (h DHCPHost) Misfit(network string, addresses []netip.Prefix) string {
 	address, err := netip.ParseAddr(h.IP)

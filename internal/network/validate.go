@@ -2,7 +2,6 @@ package network
 
 import (
 	"fmt"
-	"math/big"
 	"net"
 	"net/netip"
 	"slices"
@@ -122,9 +121,6 @@ func (s Spec) validateIPs() (problems []Problem) {
 	return problems
 }
 
-// largestRange is the number of addresses up to which libvirt accepts a range.
-const largestRange = 65535
-
 // validateRanges refuses ranges that libvirt would refuse in the apply.
 func validateRanges(subnet netip.Prefix, ranges []Range) (problems []Problem) {
 	add := func(format string, a ...any) { problems = append(problems, problem("ips", format, a...)) }
@@ -137,10 +133,10 @@ func validateRanges(subnet netip.Prefix, ranges []Range) (problems []Problem) {
 		if end.Less(start) {
 			add("The range from %s to %s ends before it starts.", r.Start, r.End)
 		}
-		first, last := start.As16(), end.As16()
-		size := new(big.Int).Sub(new(big.Int).SetBytes(last[:]), new(big.Int).SetBytes(first[:]))
-		if size.Cmp(big.NewInt(largestRange)) >= 0 {
-			add("The range from %s to %s is too large: libvirt accepts %d addresses.", r.Start, r.End, largestRange)
+		// libvirt compares all but the last two bytes, whatever the size.
+		if block, err := start.Prefix(start.BitLen() - 16); err == nil && !block.Contains(end) {
+			add("The range from %s to %s isn't in %s as a whole: libvirt accepts ranges within one /%d only.", r.Start, r.End,
+				block, block.Bits())
 		}
 		switch is4 := subnet.Addr().Is4(); {
 		case is4 && start == subnet.Masked().Addr():
@@ -159,7 +155,7 @@ func (s Spec) validateDHCP() (problems []Problem) {
 	with := map[bool]int{}
 	for _, ip := range s.IPs {
 		prefix, err := netip.ParsePrefix(ip.Address)
-		if err == nil && ip.DHCP != nil && len(ip.DHCP.Ranges)+len(ip.DHCP.Hosts) > 0 {
+		if err == nil && ip.declaresDHCP() {
 			with[prefix.Addr().Is4()]++
 		}
 	}

@@ -3,6 +3,7 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -52,6 +53,8 @@ type vmState struct {
 	// start, as its definition, which has the number, may have been read before.
 	start int
 	stale bool
+	// left are these numbers on the hosts that the VM has left: when it comes back, that definition may still be known.
+	left map[string]int
 	// restarted says that the guest was started again since the last reply, which its status may not show.
 	restarted bool
 }
@@ -260,7 +263,20 @@ func (m *vmState) keepPassing(old *vmState) {
 // compareStart notes whether the guest was started again since the old state, on the same host. If libvirt has given
 // the new start the same number, because the host itself was started again, this isn't known.
 func (m *vmState) compareStart(old *vmState) {
-	if old == nil || m.host != old.host || m.stale {
+	if old == nil {
+		return
+	}
+	m.left = old.left
+	if m.host != old.host {
+		m.left = maps.Clone(old.left)
+		if m.left == nil {
+			m.left = map[string]int{}
+		}
+		m.stale = m.stale || m.start == m.left[m.host]
+		m.left[old.host] = old.start
+		return
+	}
+	if m.stale {
 		return
 	}
 	m.restarted = old.start != 0 && m.start != 0 && m.start != old.start && !old.stale

@@ -180,6 +180,21 @@ func TestModel_tellsChanges(t *testing.T) {
 				arrivedAt2(vm)
 			})}, want: []string{"kvm2 web Running (Booted) on kvm1 -> Running (Migrated) on kvm2"}},
 		},
+		// The definition of the first stay is known until the host is read again.
+		"moved there and back": {
+			{found: []fleet.Listed{listed("web", started(6))}},
+			{found: []fleet.Listed{listed("web", func(vm *fleet.VM) {
+				started(3)(vm)
+				arrivedAt2(vm)
+			})}, want: []string{"kvm2 web Running (Booted) on kvm1 -> Running (Migrated) on kvm2"}},
+			{found: []fleet.Listed{listed("web", started(6))}, want: []string{
+				"kvm1 web Running (Migrated) on kvm2 -> Running (Booted) on kvm1, after 1s",
+			}},
+			{found: []fleet.Listed{listed("web", started(9))}},
+			{found: []fleet.Listed{listed("web", started(10))}, want: []string{
+				"kvm1 web the guest was started again, after 2s",
+			}},
+		},
 		"moved while it was off": {
 			{found: []fleet.Listed{listed("web", off)}},
 			{found: []fleet.Listed{listed("web", func(vm *fleet.VM) {

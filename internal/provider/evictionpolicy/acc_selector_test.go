@@ -41,7 +41,7 @@ resource "virtfleet_eviction_policy" "this" {
 	}
 	config(one, named)
 	out, empty := tf.Empty(t)
-	if !empty || !strings.Contains(out, "Warning: Unknown host") ||
+	if !empty || !strings.Contains(out, "Warning: Unknown host") || !strings.Contains(out, "selects no VM on them") ||
 		!strings.Contains(out, "Warning: No virtual machine has this name") || !strings.Contains(out, `"`+name+`"`) {
 		t.Errorf("empty %v, and what selects nothing isn't said: %s", empty, out)
 	}

@@ -58,8 +58,8 @@ func (r *managed[P]) checkSelector(
 		}
 	}
 	if len(unknown) > 0 {
-		text := fmt.Sprintf("Policy %q names hosts that are not keys of the provider's hosts: %s. Its selector matches no "+
-			"VM because of them.\n\nUse keys of hosts, which are %s.", plan.Shared().label(), quoted(unknown),
+		text := fmt.Sprintf("Policy %q names hosts that are not keys of the provider's hosts: %s. It selects no VM on "+
+			"them.\n\nUse keys of hosts, which are %s.", plan.Shared().label(), quoted(unknown),
 			quoted(r.Data.Fleet.HostNames()))
 		if stays {
 			diags.AddAttributeWarning(at.AtName("hosts"), "Unknown host", text)

@@ -53,7 +53,8 @@ type Data struct {
 	Images sync.Map
 	// Refreshed says that Terraform has had a resource read since the provider was configured. It does that for a plan
 	// only, and not when it plans a change again while it carries out a plan. An error there would leave what
-	// create_before_destroy replaces as a deposed object, which Terraform restores if the change itself fails.
+	// create_before_destroy replaces as a deposed object, which Terraform restores if the change itself fails. A plan with
+	// an empty state or with -refresh=false reads nothing either, and others may plan a resource before they read one.
 	Refreshed atomic.Bool
 	// Applies says that Terraform carries out a plan: it has sent a change since the provider was configured. It plans
 	// every change again then, and may do nothing that the plan didn't show.

@@ -89,6 +89,12 @@ resource "virtfleet_network" "this" {
 		config(changed(r))
 		refused(what, c.Fail(t, "plan"), of, "another value", name+"/"+db)
 	}
+	// A plan that reads nothing looks as one that an apply makes again.
+	config(changed([3]string{"52:54:00:07:02:03", "10.60", "web"}))
+	if out := c.Run(t, "plan", "-refresh=false"); !strings.Contains(out, of) ||
+		!strings.Contains(out, "The apply fails unless it removes the other reservation first") {
+		t.Errorf("nothing was read: %s", out)
+	}
 	// The plan is of a time at which the value was free.
 	config(changed([3]string{web, "10.70", "web"}))
 	c.Run(t, "plan", "-out=planned")
@@ -101,12 +107,15 @@ resource "virtfleet_network" "this" {
 	}
 	has("after all that", both...)
 
-	// libvirt has DHCP in one subnet of IPv4 only, and refuses what is removed from there to be added in another one.
+	// libvirt has DHCP in one subnet of IPv4 only, and would refuse what is removed from there to be added in another one.
 	config(changed([3]string{web, "11.60", "web"}))
-	if out := c.Fail(t, "apply"); !strings.Contains(out, "dhcp") || strings.Contains(out, "removes this reservation") {
-		t.Errorf("in a subnet without DHCP: %s", out)
+	for _, command := range []string{"plan", "apply"} {
+		if out := c.Fail(t, command); !strings.Contains(out, "Set ip to an address of 10.213.10.0/24") ||
+			!strings.Contains(out, "dhcp") || strings.Contains(out, "removes this reservation") {
+			t.Errorf("%s in a subnet without DHCP: %s", command, out)
+		}
 	}
-	has("refused by libvirt", both...)
+	has("refused", both...)
 
 	// A mac that is replaced keeps the address and the name of the resource.
 	config(changed([3]string{"52:54:00:07:02:03", "10.50", "web"}))

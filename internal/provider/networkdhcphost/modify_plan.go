@@ -91,6 +91,10 @@ func (r *hostResource) checkNetwork(ctx context.Context, verb string, plan *mode
 	name := plan.Network.ValueString()
 	misfit := func(host string, addresses []netip.Prefix, declared network.Spec) diag.Diagnostics {
 		why := plan.reservation().Misfit(name, addresses)
+		if subnet, other := declared.OtherDHCP(plan.reservation()); why == "" && other {
+			why = fmt.Sprintf("The virtfleet_network %q has DHCP in %s, and libvirt has it in one subnet of IPv4 and one of "+
+				"IPv6. Set ip to an address of %s.", name, subnet, subnet)
+		}
 		if subnet, drops := declared.Drops(plan.reservation()); why == "" && drops {
 			why = fmt.Sprintf("The virtfleet_network %q removes this reservation: in the entry of ips for %s, set dhcp (dhcp = "+
 				"{} is enough), and don't set dhcp.hosts.", name, subnet)

@@ -125,8 +125,8 @@ func (m *model) reservedFailure(verb string, have network.DHCPHost, hosts []stri
 }
 
 // checkTaken returns errors about other reservations that hosts have with a value of this one. An existing reservation
-// that stays as it is gets a warning instead: the same apply may remove the other one. So does a new one that may be
-// planned again by an apply, which isn't told what it replaces: Create then fails.
+// that stays as it is gets a warning instead: the same apply may remove the other one. So does a new one if nothing was
+// read: an apply may plan it again, and isn't told what it replaces. It may also be the first plan. Create then fails.
 func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state *model, changes bool) diag.Diagnostics {
 	if r.Data.Unknown || plan.Network.IsUnknown() || plan.IP.IsUnknown() || plan.MAC.IsUnknown() ||
 		plan.DUID.IsUnknown() || r.networkHostsChange(plan.Network.ValueString()) {
@@ -148,7 +148,7 @@ func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state 
 	}
 	var warnings diag.Diagnostics
 	for _, d := range plan.failures(verb, taken, false) {
-		warnings.AddWarning(d.Summary(), d.Detail())
+		warnings.AddWarning(d.Summary(), d.Detail()+" The apply fails unless it removes the other reservation first.")
 	}
 	return warnings
 }

@@ -68,7 +68,7 @@ func TestAccSecret_passphraseUnknown(t *testing.T) {
 	c.Config(t, block("")+passphrase(id, `value_wo = "hush"
   hosts = ["kvm1"]`))
 	refusesTo("apply", "Secret is in use", "passphrase of encrypted disks of virtual machine "+id,
-		"Keep the host in hosts")
+		"Keep the host in hosts", "The apply fails while these VMs are there")
 
 	c.Config(t, block("qemu+ssh://root@"+own.Address+":9/system")+config)
 	refuses("is unknown whether the secret is the passphrase", own.Name, "removed from no host", "fenced = true")

@@ -112,6 +112,11 @@ func (r *secretResource) warnOfUsers(
 	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
 		if opens, ok := opened[state.Usage.ValueString()]; ok {
 			use += fmt.Sprintf(" It is the passphrase of %s: without it, data that stays can't be read.", opens.encrypted)
+			if !removed {
+				diags.AddWarning("Secret is in use", use+" The apply fails while these VMs are there. Move or remove them first, "+
+					"in an apply of its own.") // What refers to the secret moves after it.
+				continue
+			}
 		}
 		diags.AddWarning("Secret is in use", use+" Without it, those that stay don't start any more. A secret that "+
 			"replaces it has another id: change what uses it in the same apply, by a reference to the id of the "+
