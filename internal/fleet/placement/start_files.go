@@ -80,16 +80,28 @@ func (p *Scheduler) fitsStartedDisks(
 }
 
 // keptDisks returns the files of the disks, by key, that the VM has already and keeps. Media aren't among them: a drive
-// may be without one.
+// may be without one. Nor is what the same apply may create.
 func (d Desired) keptDisks(vm *inventory.VM) map[string]string {
 	files := diskFiles(vm)
 	maps.DeleteFunc(files, func(key, file string) bool {
 		want, declared := d.Spec.Disks[key]
 
-		return d.Spec.Disks != nil && !declared || want.Source.File != "" && want.Source.File != file
+		return d.Spec.Disks != nil && (!declared || d.mayCreate(key)) || want.Source.File != "" && want.Source.File != file
 	})
 
 	return files
+}
+
+// mayCreate reports whether a declared disk may be a volume that the same apply creates. Its source is then not known
+// yet, or no resource is known to be without it.
+func (d Desired) mayCreate(key string) bool {
+	if _, own := d.OwnDisks[key]; own || d.Files["disks."+key+".file"] != "" {
+		return false
+	}
+
+	id := d.Volumes[key]
+
+	return id == "" || storage.ParseRef(id) != nil && !d.UnplannedVolumes[id]
 }
 
 // diskFiles returns the files of the VM's disks at its next start, by key, without media.
