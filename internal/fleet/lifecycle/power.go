@@ -49,7 +49,9 @@ func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *
 
 	switch {
 	case err == nil && vm.ManagedSave:
-		err = m.resumeSaved(ctx, vm)
+		if err := m.resumeSaved(ctx, vm); err != nil {
+			return err // It was started: what explains a failed start doesn't hold.
+		}
 	case err != nil && inventory.Refused(err):
 		m.unmarkStarting(ctx, vm)
 	}

@@ -22,7 +22,7 @@ import (
 // host counts even if it can't take the VM: it may have the data all the same. A host whose file can't be seen doesn't.
 func (p *Scheduler) copiesDiffer(ctx context.Context, all []candidate, d Desired) *inventory.Problem {
 	disks := d.writtenFiles()
-	if d.Completes || len(disks) == 0 {
+	if d.Completes || len(disks) == 0 || !pinFits(all, d.Metadata.Host) {
 		return nil
 	}
 
@@ -69,6 +69,14 @@ func (p *Scheduler) copiesDiffer(ctx context.Context, all []candidate, d Desired
 	}
 
 	return nil
+}
+
+// pinFits reports whether the host that the configuration names can take the VM, if it names one. If that host can't,
+// the plan is refused, and no warning is printed: then the hosts needn't be asked.
+func pinFits(all []candidate, pinned string) bool {
+	return pinned == "" || slices.ContainsFunc(all, func(c candidate) bool {
+		return c.Host.Name == pinned && c.Err == nil && len(c.problems) == 0
+	})
 }
 
 // fileCopy is the file that a host has at the path of a disk.

@@ -66,6 +66,9 @@ func (p *Scheduler) fitsStartedDisks(
 			}
 
 			doubt.Detail += fmt.Sprintf("Host %q has no such file now, and %s.", a.Host.Name, hidden)
+			if !restarts {
+				doubt.Remedy = remedyOfHidden
+			}
 		case inventory.FileDoubtful:
 			doubt.Detail += fmt.Sprintf("The storage pool of that directory on host %q has no such volume, as it was when it "+
 				"was refreshed last. Without the file, the VM can't be started.", a.Host.Name)
@@ -80,16 +83,28 @@ func (p *Scheduler) fitsStartedDisks(
 }
 
 // keptDisks returns the files of the disks, by key, that the VM has already and keeps. Media aren't among them: a drive
-// may be without one.
+// may be without one. Nor is what the same apply may create.
 func (d Desired) keptDisks(vm *inventory.VM) map[string]string {
 	files := diskFiles(vm)
 	maps.DeleteFunc(files, func(key, file string) bool {
 		want, declared := d.Spec.Disks[key]
 
-		return d.Spec.Disks != nil && !declared || want.Source.File != "" && want.Source.File != file
+		return d.Spec.Disks != nil && (!declared || d.mayCreate(key)) || want.Source.File != "" && want.Source.File != file
 	})
 
 	return files
+}
+
+// mayCreate reports whether a declared disk may be a volume that the same apply creates. Its source is then not known
+// yet, or no resource is known to be without it.
+func (d Desired) mayCreate(key string) bool {
+	if _, own := d.OwnDisks[key]; own || d.Files["disks."+key+".file"] != "" {
+		return false
+	}
+
+	id := d.Volumes[key]
+
+	return id == "" || storage.ParseRef(id) != nil && !d.UnplannedVolumes[id]
 }
 
 // diskFiles returns the files of the VM's disks at its next start, by key, without media.
@@ -159,7 +174,8 @@ func (p *Scheduler) mayAppear(ctx context.Context, h *inventory.Host, file strin
 }
 
 // ExplainGoneDisks returns the error of a start as one that names the files of disks that the host lacks, if it lacks
-// any.
+// any. A backup is advised only for a file that isn't hidden: it would become the disk below a filesystem that isn't
+// mounted, which has the newer data.
 func (p *Scheduler) ExplainGoneDisks(ctx context.Context, vm *inventory.VM, cause error) error {
 	if errors.Is(cause, inventory.ErrUnreachable) || errors.Is(cause, ErrShared) || ctx.Err() != nil {
 		return cause
@@ -168,23 +184,49 @@ func (p *Scheduler) ExplainGoneDisks(ctx context.Context, vm *inventory.VM, caus
 	disks := diskFiles(vm)
 	there := p.hosts.FilesOn(ctx, vm.On, slices.Compact(slices.Sorted(maps.Values(disks))))
 
-	var gone []string
+	var gone, hidden, reasons, remedies []string
 
 	for _, key := range slices.Sorted(maps.Keys(disks)) {
-		if has, known := there[disks[key]]; known && !has {
-			gone = append(gone, fmt.Sprintf("%s, which is disk %q", disks[key], key))
+		file := disks[key]
+		if has, known := there[file]; !known || has {
+			continue
+		}
+
+		// The user who logs in may see other directories than libvirt.
+		if _, err := vm.On.Conn.VolumeByPath(ctx, file); err == nil {
+			continue
+		}
+
+		what := fmt.Sprintf("%s, which is disk %q", file, key)
+		if why := p.mayAppear(ctx, vm.On, file); why != "" {
+			hidden = append(hidden, what+" ("+why+")")
+		} else {
+			gone = append(gone, what)
 		}
 	}
 
-	if len(gone) == 0 {
+	if len(gone) > 0 {
+		reasons = append(reasons, "because its host has no file "+strings.Join(gone, ", and none "))
+		remedies = append(remedies, remedyOfGone)
+	}
+
+	if len(hidden) > 0 {
+		reasons = append(reasons, "perhaps because its host doesn't show "+strings.Join(hidden, ", nor "))
+		remedies = append(remedies, remedyOfHidden)
+	}
+
+	if len(reasons) == 0 {
 		return cause
 	}
 
 	return &inventory.Error{
 		VM: vm.Name, Host: vm.Host, Err: cause, Next: inventory.Retry,
-		Detail: "it does not start, because its host has no file " + strings.Join(gone, ", and none "), Remedy: remedyOfGone,
+		Detail: "it does not start, " + strings.Join(reasons, ", and "), Remedy: strings.Join(remedies, " "),
 	}
 }
+
+const remedyOfHidden = "If the filesystem or storage pool of a file isn't mounted or active, change that first. Put no " +
+	"other file under such a path: what was written last may be in the hidden one."
 
 // warnGoneMedia warns of the first-boot volumes that the VM has no longer, and that the change therefore creates again.
 func warnGoneMedia(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {

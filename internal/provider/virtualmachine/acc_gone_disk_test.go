@@ -150,3 +150,47 @@ func TestAccVirtualMachine_goneMedium(t *testing.T) {
 	}
 	destroyAndCheck(t, l, tf, name)
 }
+
+// TestAccVirtualMachine_goneVolumeAgain: a volume that was lost while its VM was off, and that the same change creates
+// again, doesn't keep the VM from being started, however the VM refers to it.
+func TestAccVirtualMachine_goneVolumeAgain(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	declare := func(strategy, disk string) {
+		tf.Config(t, acctest.OneHost(l)+fmt.Sprintf(`
+resource "virtfleet_storage_pool" "vms" {
+  name   = %[1]q
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[1]s" }
+}
+
+resource "virtfleet_volume" "root" {
+  host = "kvm1"
+  pool = virtfleet_storage_pool.vms.name
+  name = "root.raw"
+  size = "1Mi"
+}
+`, name)+idleVM(l, name).with(hcl{
+			"host": quote("kvm1"), "run_strategy": quote(strategy), "depends_on": "[virtfleet_volume.root]",
+			"disks": "{ root = { " + disk + ", format = \"raw\" } }",
+		}).String())
+	}
+	for _, disk := range []string{
+		"volume = virtfleet_volume.root.id", "volume = " + quote(name+"/root.raw"), "file = virtfleet_volume.root.path",
+	} {
+		declare("Halted", disk)
+		tf.Run(t, "apply")
+		l.Virsh(t, "kvm1", "vol-delete", "--pool", name, "root.raw")
+		tf.Run(t, "state", "rm", "virtfleet_volume.root")
+		declare("Always", disk)
+		tf.Run(t, "apply")
+		noChanges(t, tf)
+		if state := strings.TrimSpace(l.Virsh(t, "kvm1", "domstate", name)); state != "running" {
+			t.Errorf("%s: the VM is %s", disk, state)
+		}
+	}
+	destroyAndCheck(t, l, tf, name)
+}
