@@ -95,17 +95,26 @@ func (m FileMark) String() string {
 func (inv *Inventory) FileMarks(ctx context.Context, h *Host, paths []string) map[string]FileMark {
 	marks := inv.seenMarks(ctx, h, paths)
 
-	ctx, cancel := context.WithTimeout(ctx, filesTimeout)
+	missing := slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		_, seen := marks[p]
+
+		return seen
+	})
+	if len(missing) == 0 || h.lookups.pausing() {
+		return marks
+	}
+
+	limited, cancel := context.WithTimeout(ctx, filesTimeout)
 	defer cancel()
 
-	for _, p := range paths {
-		if _, seen := marks[p]; seen {
-			continue
-		}
-
-		if v, err := h.Conn.VolumeByPath(ctx, p); err == nil && v.Type == "file" {
+	for _, p := range missing {
+		if v, err := h.Conn.VolumeByPath(limited, p); err == nil && v.Type == "file" {
 			marks[p] = markOf(v)
 		}
+	}
+
+	if limited.Err() != nil && ctx.Err() == nil {
+		h.lookups.pause()
 	}
 
 	return marks

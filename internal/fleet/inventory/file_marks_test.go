@@ -1,8 +1,14 @@
 package inventory
 
 import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // TestFileMark: files of two hosts are one if both say so of one inode, and alike if one is a copy of the other that no
@@ -71,5 +77,61 @@ func TestFileMark(t *testing.T) {
 
 	if got := (FileMark{}).String(); !strings.Contains(got, "unknown") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestFileMarks_pause: libvirt is asked for what the user who logs in doesn't see, also while that user's programs
+// hang. Once libvirt didn't answer in time either, it isn't asked for a while.
+func TestFileMarks_pause(t *testing.T) {
+	t.Parallel()
+
+	const seen, listed = "/vms/root", "/pool/data"
+
+	node := filepath.Join(t.TempDir(), "node.xml")
+	pool := "<node><pool type='dir'><name>pool</name><target><path>/pool</path></target></pool></node>"
+
+	if err := os.WriteFile(node, []byte(pool), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	inv, err := New(map[string]HostConfig{"h": {
+		URI: "test://" + node,
+		FileMarks: func(context.Context, ...string) (map[string]FileMark, error) {
+			return map[string]FileMark{seen: {Bytes: 1}}, nil
+		},
+	}}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = inv.Close() })
+
+	h := inv.Host("h")
+
+	err = h.Conn.CreateVolume(t.Context(), libvirt.NewVolume{
+		Pool: "pool", Name: "data", Document: "<volume><name>data</name><capacity>1048576</capacity></volume>",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, step := range []struct {
+		name         string
+		before       func()
+		seen, listed bool
+	}{
+		{"both answer", func() {}, true, true},
+		{"programs hang", h.files.pause, false, true},
+		{"libvirt hangs, too", h.lookups.pause, false, false},
+	} {
+		step.before()
+
+		marks := inv.FileMarks(t.Context(), h, []string{seen, listed})
+		_, isSeen := marks[seen]
+		_, isListed := marks[listed]
+
+		if isSeen != step.seen || isListed != step.listed {
+			t.Errorf("%s: %+v", step.name, marks)
+		}
 	}
 }

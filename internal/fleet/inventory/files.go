@@ -29,23 +29,30 @@ const (
 // seenFiles are the paths that were found on a host. They are not checked again: if a file disappears later, the start
 // of the VM reports it.
 type seenFiles struct {
-	mu       sync.Mutex
-	paths    map[string]bool
-	timedOut time.Time // when the host last failed to answer in time
+	timeouts
+
+	mu    sync.Mutex
+	paths map[string]bool
 }
 
-func (s *seenFiles) pausing() bool {
+// timeouts says when a host last failed to answer in time.
+type timeouts struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (s *timeouts) pausing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return !s.timedOut.IsZero() && time.Since(s.timedOut) < filesPause
+	return !s.last.IsZero() && time.Since(s.last) < filesPause
 }
 
-func (s *seenFiles) pause() {
+func (s *timeouts) pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	s.timedOut = time.Now()
+	s.last = time.Now()
 }
 
 func (s *seenFiles) without(paths []string) []string {

@@ -26,6 +26,7 @@ type Host struct {
 	Conn   *libvirt.Host
 
 	files    seenFiles
+	lookups  timeouts // when libvirt is asked for files by their paths
 	networks ownNetworks
 	devices  seenDevices
 	postCopy postCopy

@@ -225,8 +225,8 @@ func (p *Scheduler) ExplainGoneDisks(ctx context.Context, vm *inventory.VM, caus
 	}
 }
 
-const remedyOfHidden = "If the filesystem or storage pool of a file isn't mounted or active, change that first. Put no " +
-	"other file under such a path: what was written last may be in the hidden one."
+const remedyOfHidden = "If the filesystem or storage pool of a file isn't mounted or active, change that first. Put " +
+	"no other file under such a path: what was written last may be in the hidden one."
 
 // warnGoneMedia warns of the first-boot volumes that the VM has no longer, and that the change therefore creates again.
 func warnGoneMedia(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {

@@ -22,6 +22,8 @@ func TestKeptDisks(t *testing.T) {
 	}}}
 	declared := domain.Spec{Disks: vm.PersistentSpec.Disks}
 	volume := func(id string) map[string]string { return map[string]string{"root": id} }
+	isFile := map[string]string{"disks.root.file": file}
+	own := map[string]domain.OwnDisk{"root": {}}
 
 	for name, c := range map[string]struct {
 		d    Desired
@@ -30,8 +32,8 @@ func TestKeptDisks(t *testing.T) {
 		"no disks declared":        {kept: true},
 		"disk removed":             {d: Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"other": {}}}}},
 		"unknown source":           {d: Desired{Spec: declared}},
-		"own disk":                 {d: Desired{Spec: declared, OwnDisks: map[string]domain.OwnDisk{"root": {}}}, kept: true},
-		"file":                     {d: Desired{Spec: declared, Files: map[string]string{"disks.root.file": file}}, kept: true},
+		"own disk":                 {d: Desired{Spec: declared, OwnDisks: own}, kept: true},
+		"file":                     {d: Desired{Spec: declared, Files: isFile}, kept: true},
 		"volume by path":           {d: Desired{Spec: declared, Volumes: volume(file)}, kept: true},
 		"volume of the same apply": {d: Desired{Spec: declared, Volumes: volume("vms/root")}},
 		"volume of no resource": {
@@ -70,7 +72,9 @@ func TestExplainGoneDisks(t *testing.T) {
 		"volume": {file: "/default-pool/root", sees: []string{"/default-pool"}},
 		"not mounted": {
 			file: "/vms/root", planned: "nas:/vms /vms nfs defaults 0 0\n", sees: []string{"/vms"},
-			want: []string{"perhaps because", "/vms/root, which is disk \"root\"", "/etc/fstab has /vms, where nothing is mounted"},
+			want: []string{
+				"perhaps because", "/vms/root, which is disk \"root\"", "/etc/fstab has /vms, where nothing is mounted",
+			},
 		},
 		"unseen directory": {file: "/vms/root", want: []string{"perhaps because", "doesn't see its directory"}},
 	} {
