@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -103,6 +104,18 @@ func TestLab_halfCopyIsNobodysDisk(t *testing.T) {
 			}
 
 			noMark(t, l, "kvm2", vm.UUID)
+
+			// The run was killed when the VM had arrived, and then the VM is deleted. Its file is whole, and stays.
+			if err := mark.Begin(t.Context(), f.Host("kvm2").Conn, arriving); err != nil {
+				t.Fatal(err)
+			}
+
+			if report, err := f.Delete(t.Context(), vm.UUID, lastOf(now), time.Second); err != nil {
+				t.Fatalf("deleted: %+v, %v", report, err)
+			}
+
+			noMark(t, l, "kvm2", vm.UUID)
+			l.Run(t, "kvm2", "test", "-e", file)
 		})
 	}
 }

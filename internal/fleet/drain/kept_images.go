@@ -40,8 +40,12 @@ func (d *drainRun) noteKept(ctx context.Context, i int, how move.SourceFiles) {
 	}
 
 	d.mu.Lock()
-	d.steps[i].Kept, d.steps[i].Stay = kept, how.Stay
-	d.mu.Unlock()
+	defer d.mu.Unlock()
+
+	d.steps[i].Stay = how.Stay
+	if how.Kept || len(how.Copied) > 0 { // Otherwise the VM had arrived before, and noteKeptByKilled has noted them.
+		d.steps[i].Kept = kept
+	}
 }
 
 // noteKeptByKilled notes in the step of a VM that has left which images its move left on the host, if the earlier drain

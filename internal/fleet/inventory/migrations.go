@@ -32,6 +32,9 @@ func (vm *VM) OpenMigration() *domain.Migration {
 	return nil
 }
 
+// HasMoved reports whether a migration of the VM is recorded.
+func (vm *VM) HasMoved() bool { return vm.lastRecord() != nil }
+
 // BrokeInPostCopy reports whether the VM's migration failed in post-copy: the guest's memory is split between two
 // hosts, or one of the two parts is lost.
 func (vm *VM) BrokeInPostCopy() bool { return vm.Active && vm.Reason == status.ReasonPostcopyFailed }

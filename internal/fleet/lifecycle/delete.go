@@ -85,6 +85,10 @@ func (m *Manager) Delete(
 		return report, err
 	}
 
+	if vm.HasMoved() { // The run that moved it may have been killed before it removed this.
+		m.mover.EndArriving(ctx, vm.On, vm)
+	}
+
 	return report, m.deleteDefinition(ctx, vm)
 }
 
@@ -145,6 +149,13 @@ func (m *Manager) keepTwinDisks(ctx context.Context, vm *inventory.VM) (now *inv
 
 	if _, err := records.WriteMetadata(ctx, vm, metadata); err != nil {
 		return vm, stay, err
+	}
+
+	for _, c := range twins {
+		unfinished := slices.ContainsFunc(metadata.Copies, func(o domain.Copy) bool { return o.HostUUID == c.HostUUID })
+		if h := m.hosts.Host(vm.Peers[c.HostUUID]); h != nil && !unfinished {
+			m.mover.EndArriving(ctx, h, vm)
+		}
 	}
 
 	now, err = m.hosts.Refresh(ctx, vm)

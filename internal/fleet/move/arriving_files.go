@@ -42,13 +42,13 @@ func (m *move) endArriving(ctx context.Context, now *inventory.VM) {
 
 	left := slices.ContainsFunc(now.Metadata.Copies, func(c domain.Copy) bool { return c.HostUUID == m.record.TargetUUID })
 	if now.On == m.to || !left {
-		m.mover.endArrivingOn(ctx, m.to, now)
+		m.mover.EndArriving(ctx, m.to, now)
 	}
 }
 
-// endArrivingOn removes the record that the VM's files are being copied to the host. A record that stays only keeps
+// EndArriving removes the record that the VM's files are being copied to the host. A record that stays only keeps
 // other VMs from using these files.
-func (cl *Cleanup) endArrivingOn(ctx context.Context, h *inventory.Host, vm *inventory.VM) {
+func (cl *Cleanup) EndArriving(ctx context.Context, h *inventory.Host, vm *inventory.VM) {
 	if err := inventory.ArrivalOf(vm.UUID).End(ctx, h.Conn); err != nil {
 		cl.log.WarnContext(ctx, "the record that files are being copied was not removed", "name", vm.Name, "host", h.Name,
 			"error", err.Error())

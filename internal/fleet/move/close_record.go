@@ -84,7 +84,7 @@ func (rec *Recovery) closeByHost(
 
 		variables = rec.variablesLeft(ctx, vm)
 
-		rec.endArrivingOn(ctx, vm.On, vm)
+		rec.EndArriving(ctx, vm.On, vm)
 	case vm.Host == record.SourceHost:
 		record.Phase, record.Failed, record.FailurePlane = migration.PhaseFailed, true, migration.PlaneControl
 		record.FailureReason = fmt.Sprintf("the run that moved it (%s) ended without recording the result, and the VM "+
