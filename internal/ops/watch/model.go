@@ -267,6 +267,9 @@ func (m *vmState) compareStart(old *vmState) {
 		return
 	}
 	m.left = old.left
+	if m.host == terminal.None || old.host == terminal.None {
+		return // It is unknown where it is, or was.
+	}
 	if m.host != old.host {
 		m.left = maps.Clone(old.left)
 		if m.left == nil {

@@ -80,8 +80,8 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 		steps, at = plan.Steps, path.Root("host")
 		text := "If applied now, the virtual machines of host %q are drained as follows"
 		if plan.Recorded {
-			text = "Another maintenance has drained host %q already. If that one ends first and its virtual machines are " +
-				"back, they are drained as then"
+			text = "Another maintenance has drained host %q already. If that one ends first, the host is drained as " +
+				"follows"
 		}
 		diags.AddAttributeWarning(at, "Host will be drained", fmt.Sprintf(
 			text+":\n%s\n\nThe apply decides again. To drain exactly as planned or stop, set steps to "+

@@ -244,6 +244,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	}
 	results, err := r.Data.Fleet.Drain(working, want)
 	resp.Diagnostics.Append(forcedOff(results)...)
+	resp.Diagnostics.Append(staying(results)...)
 	if err != nil {
 		resp.Diagnostics.Append(plan.failure("begin", err, began).Within(working).Error())
 	}

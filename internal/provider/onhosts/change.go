@@ -197,7 +197,7 @@ func (c Change) Update(
 	}
 	leaving := Leaving(c.Data, last, targets)
 	last, _ = sameHosts(ctx, slices.Concat(targets, leaving), last, c.Private)
-	joining := targets.Without(having(last)...)
+	joining := targets.Without(Having(last)...)
 	var uuids []string
 	if len(joining) > 0 {
 		uuids = c.uuids(ctx, last)
@@ -239,7 +239,7 @@ func (c Change) Delete(ctx context.Context, hosts types.Set, last types.Map) dia
 	diags.Append(more...)
 	c.end(ctx, asked.Without(value.Keys(failed)...), nil)
 	happened := ""
-	if gone := asked.Named(having(last)...).Without(value.Keys(failed)...).Names(); len(gone) > 0 {
+	if gone := asked.Named(Having(last)...).Without(value.Keys(failed)...).Names(); len(gone) > 0 {
 		happened = "It is removed from " + strings.Join(gone, ", ") + ", but not from this host"
 	}
 	return append(diags, c.failureDiagnostics("delete", happened, failed)...)

@@ -110,7 +110,7 @@ func Asked(data *meta.Data, hosts types.Set, states types.Map) hostset.Set {
 
 // renamed reports whether none of the hosts that have a resource by its host_states is configured.
 func renamed(data *meta.Data, states types.Map) bool {
-	had := having(states)
+	had := Having(states)
 	return len(had) > 0 && len(data.Fleet.Connections().Named(had...)) == 0
 }
 
@@ -198,7 +198,7 @@ func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 			o.States[a.Host] = Missing
 		}
 	}
-	if had := having(q.Last); !q.Hosts.IsNull() && renamed(q.Data, q.Last) && len(o.Found) > len(had) {
+	if had := Having(q.Last); !q.Hosts.IsNull() && renamed(q.Data, q.Last) && len(o.Found) > len(had) {
 		diags.Append(q.severalHave(had, hostNames(o.Found)).Error())
 	}
 	_, unconfigured := Known(q.Data, q.Hosts, q.Last)

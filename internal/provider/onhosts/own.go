@@ -21,8 +21,8 @@ const joinRemedy = "If it is to belong to this resource, remove the resource fro
 	"and import it: then the objects of all hosts that have one belong to it. Otherwise remove or rename the one on " +
 	"this host, or leave the host out of hosts."
 
-// having returns the hosts that have the resource's object by its host_states.
-func having(last types.Map) (names []string) {
+// Having returns the hosts that have the resource's object by its host_states.
+func Having(last types.Map) (names []string) {
 	for name, state := range value.StringMap(last) {
 		if state != Missing {
 			names = append(names, name)
@@ -41,7 +41,7 @@ func own[T any](
 	if last.IsNull() {
 		return answers
 	}
-	had := having(last)
+	had := Having(last)
 	if len(uuids) == 0 {
 		for _, a := range hostset.Found(answers) {
 			if slices.Contains(had, a.Host) {
@@ -67,7 +67,7 @@ func (c Change) uuids(ctx context.Context, last types.Map) []string {
 	if len(uuids) > 0 {
 		return uuids
 	}
-	for _, a := range c.ask(ctx, c.Data.Fleet.Connections().Named(having(last)...)) {
+	for _, a := range c.ask(ctx, c.Data.Fleet.Connections().Named(Having(last)...)) {
 		uuids = append(uuids, *a.Value)
 	}
 	return uuids
@@ -84,7 +84,7 @@ func (c Change) ask(ctx context.Context, hosts hostset.Set) []hostset.Answer[str
 // others returns those of the hosts that have another object of the name. Hosts that have the resource's by last, the
 // host_states in the state, aren't asked.
 func (c Change) others(ctx context.Context, hosts hostset.Set, last types.Map) (names []string) {
-	found := c.ask(ctx, hosts.Without(having(last)...))
+	found := c.ask(ctx, hosts.Without(Having(last)...))
 	if len(found) == 0 {
 		return nil
 	}

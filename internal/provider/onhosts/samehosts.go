@@ -45,7 +45,7 @@ func sameHosts(
 	}
 	ofResource, is := slices.Collect(maps.Values(known)), value.StringMap(states)
 	var others []replaced
-	now := uuidsOf(ctx, hosts.Named(having(states)...))
+	now := uuidsOf(ctx, hosts.Named(Having(states)...))
 	for _, name := range value.Keys(now) {
 		if known[name] != "" && !slices.Contains(ofResource, now[name]) {
 			is[name] = Missing
@@ -124,7 +124,7 @@ func recordHosts(ctx context.Context, hosts hostset.Set, states types.Map, priva
 	}
 	var known map[string]string
 	_, diags := meta.ReadPrivate(ctx, private, hostsKey, &known)
-	had := having(states)
+	had := Having(states)
 	now := uuidsOf(ctx, hosts.Named(had...))
 	for name, uuid := range known {
 		if now[name] == "" && slices.Contains(had, name) {
