@@ -242,7 +242,7 @@ func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 		failed, kept := r.remove(ctx, hosts, nil, ref)
 		for _, host := range value.Keys(failed) {
 			f := state.failure("delete", failed[host])
-			f.Happened = state.leftBy(ref, 
+			f.Happened = state.leftBy(ref,
 				hosts.Named(onhosts.Having(state.HostStates)...).Without(append(value.Keys(failed), kept...)...))
 			if f.Host = host; errors.Is(f.Err, storage.ErrInUse) {
 				f.Remedy = "Apply again once nothing uses it. If another resource has the image now, because the resource was " +
