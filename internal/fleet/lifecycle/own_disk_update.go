@@ -17,22 +17,64 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
+// mediumReads is how often a VM is read again if each time another program has just asked its guest for the medium.
+const mediumReads = 20
+
 // awaitMedia reads the VM again once libvirt has finished what it does for an earlier update that was broken off. If
 // that was to eject a medium, the running VM seems to lack the medium until its guest has refused, and may still read
 // it. A VM that is to be off isn't waited for: its process may hang.
 func (u *update) awaitMedia(ctx context.Context) error {
-	if !u.vm.Active || !u.vm.LacksMedium() || u.powerAction() == status.Stop {
-		return nil
-	}
+	for range mediumReads {
+		if !u.vm.Active || !u.vm.LacksMedium() || u.powerAction() == status.Stop {
+			return nil
+		}
 
-	if err := u.vm.On.Conn.AwaitChanges(ctx, u.vm.UUID); err != nil {
-		return &inventory.Error{
-			VM: u.vm.Name, Host: u.vm.Host, Err: err, Detail: "waiting for an earlier change of the running VM to end",
-			Next: inventory.Retry,
+		err := u.vm.On.Conn.AwaitChanges(ctx, u.vm.UUID)
+		if err == nil {
+			err = u.refresh(ctx)
+		}
+
+		lacks := false
+		if err == nil {
+			lacks, err = u.lacksMedium(ctx)
+		}
+
+		if err != nil {
+			return &inventory.Error{
+				VM: u.vm.Name, Host: u.vm.Host, Err: err, Detail: "waiting for an earlier change of the running VM to end",
+				Next: inventory.Retry,
+			}
+		}
+
+		if lacks {
+			return nil
 		}
 	}
 
-	return u.refresh(ctx)
+	return nil
+}
+
+// lacksMedium reports whether the running VM lacks a first-boot medium also while libvirt changes nothing. Another
+// program may have begun to eject the medium before the VM was read.
+func (u *update) lacksMedium(ctx context.Context) (bool, error) {
+	if !u.vm.Active || !u.vm.LacksMedium() {
+		return false, nil
+	}
+
+	settled, err := u.vm.On.Conn.SettledDomain(ctx, u.vm.UUID)
+	if err != nil || settled.LiveXML == "" {
+		return true, err
+	}
+
+	live, err := domain.Parse(settled.LiveXML)
+	if err != nil {
+		return true, err
+	}
+
+	now := *u.vm
+	now.LiveSpec = new(live.Spec())
+
+	return now.LacksMedium(), nil
 }
 
 // keepRunning gives declared own disks that the VM's definition has lost, and that the running VM still has, the source
