@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -87,9 +88,9 @@ func (p *Scheduler) isGone(ctx context.Context, vm *inventory.VM, at string, o d
 	return err == nil && gone
 }
 
-// changesLost returns a problem for each disk that the VM has lost and that is declared otherwise than it was created.
-// vm has their records.
-func (d Desired) changesLost(vm *inventory.VM) (problems []inventory.Problem) {
+// checkLost returns a problem for each disk that the VM has lost, and that is declared otherwise than it was created or
+// can't be seen. vm has their records.
+func (p *Scheduler) checkLost(ctx context.Context, vm *inventory.VM, d Desired) (problems []inventory.Problem) {
 	for _, key := range slices.Sorted(maps.Keys(d.Lost)) {
 		is, want := vm.Metadata.OwnDisks[key], d.OwnDisks[key]
 
@@ -103,10 +104,25 @@ func (d Desired) changesLost(vm *inventory.VM) (problems []inventory.Problem) {
 					"%s.", key, vm.Name, is.Pool, is.Image, want.Pool, want.Image, is.Path),
 				Remedy: "To keep its data, declare the disk as it was. Declare another disk under another key.",
 			})
+		case is.Removing && vm.OwnsHere(is) && !vm.HasFile(is.Path) && p.isUnseen(ctx, vm, is):
+			problems = append(problems, inventory.Problem{
+				Attribute: OwnDiskAttribute(key, "pool"), Summary: "Disk is not what is declared",
+				Detail: fmt.Sprintf("The definition of VM %q has lost disk %q, as after \"virsh snapshot-revert\". Storage pool "+
+					"%q on host %q doesn't list its volume %s. The pool is empty, or its filesystem isn't mounted, so the data "+
+					"may still exist.", vm.Name, key, is.Pool, vm.Host, is.Volume),
+				Remedy: storage.MountFirst(is.Pool) + ". If the volume was deleted, declare the new disk under another key.",
+			})
 		}
 	}
 
 	return problems
+}
+
+// isUnseen reports whether a volume on the VM's host can't be seen, so that it is unknown whether it is gone.
+func (p *Scheduler) isUnseen(ctx context.Context, vm *inventory.VM, o domain.OwnDisk) bool {
+	_, err := p.records.Storage().LooksGone(ctx, vm.Host, storage.Ref{Pool: o.Pool, Name: o.Volume}, o.Path)
+
+	return errors.Is(err, storage.ErrUnseen)
 }
 
 // warnDisks returns warnings about disks that come back, stay or are deleted, as far as the rest of the plan doesn't
@@ -139,7 +155,8 @@ func (d Desired) warnLostDisks(vm *inventory.VM) []inventory.Problem {
 		Detail: fmt.Sprintf("The definition of VM %q on host %q has lost these disks, which were created with it, as after "+
 			"\"virsh snapshot-revert\". They are attached again, with what is on them:%s", vm.Name, vm.Host,
 			strings.Join(lines, "")),
-		Remedy: "To have a new disk instead, first delete the volume: " + strings.Join(commands, ", ") + ".",
+		Remedy: "To have a new disk instead, declare it under another key. Then these commands delete the old volumes: " +
+			strings.Join(commands, ", ") + ".",
 	}}
 }
 

@@ -2,6 +2,7 @@ package virtualmachine_test
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"testing"
 
@@ -102,6 +103,14 @@ func TestAccVirtualMachine_ownDiskReverted(t *testing.T) {
 	expect(t, l.Virsh(t, "kvm1", "domblklist", "--inactive", name), alone)
 	noChanges(t, tf)
 
+	// An empty pool doesn't show whether the disk is gone. It isn't attached.
+	revert()
+	l.Virsh(t, "kvm1", "vol-delete", "--pool", name+"-alone", alone)
+	expect(t, tf.Fail(t, "plan"), "Disk is not what is declared", path.Base(alone), "another key")
+	declare("#!/bin/sh\n# 2", root, `other = { pool = virtfleet_storage_pool.alone.name, size = "2Mi" }`)
+	tf.Run(t, "apply")
+	expect(t, l.Virsh(t, "kvm1", "domblklist", "--inactive", name), name+"-alone/"+name+"-other-")
+	noChanges(t, tf)
 	l.Run(t, "kvm1", "sh", "-c", "rm /var/lib/libvirt/"+name+"/saved.iso /var/lib/libvirt/"+name+"/*-cloud-init-*")
 	destroyAndCheck(t, l, tf, name)
 }
