@@ -187,6 +187,16 @@ func TestLab_ownDisksThatTheVMDoesNotGet(t *testing.T) {
 		t.Errorf("the plan tells of %q; want %s", told, lost)
 	}
 
+	// What the definition has lost is looked for where it was made.
+	silent, gone := domain.OwnDisk{Pool: pool, Volume: "disk6", Path: dir + "/" + pool + "/disk6"}, m.OwnDisks["disk4"]
+	gone.Volume, gone.Path, silent.HostUUID = "disk7", dir+"/"+pool+"/disk7", "no host that answers"
+
+	stays := f.Removal(t.Context(), now, map[string]domain.OwnDisk{"4": m.OwnDisks["disk4"], "6": silent, "7": gone}).Lost
+	if len(stays) != 2 || !strings.Contains(stays[0], lost+` on host "`+home+`" (`) ||
+		!strings.Contains(stays[1], silent.Path) || !strings.Contains(stays[1], "if it is still there") {
+		t.Errorf("the plan says that %q stays", stays)
+	}
+
 	report, err := f.Delete(t.Context(), vm.UUID, lastOf(now), 0)
 	if err != nil || len(report.KeptDisks) != 1 || !strings.Contains(report.KeptDisks[0], used) {
 		t.Errorf("deleting it: %+v, %v", report, err)

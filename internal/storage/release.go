@@ -132,6 +132,20 @@ func (s *Storage) IsGone(ctx context.Context, host string, ref Ref, at, seenIn s
 	return err == nil, err
 }
 
+// LooksGone is IsGone as of libvirt's last reading of the pool, for plans: it changes nothing. The error is ErrUnseen if
+// the pool doesn't list the volume, and doesn't show either that it is gone.
+func (s *Storage) LooksGone(ctx context.Context, host string, ref Ref, at string) (bool, error) {
+	h, err := s.host(host)
+	if err != nil {
+		return false, err
+	}
+	if _, err = h.PoolVolume(ctx, ref.Pool, ref.Name); !errors.Is(err, libvirt.ErrNotFound) {
+		return false, err
+	}
+	err = s.verifyGone(ctx, h, Release{Host: host, Ref: ref, Path: at})
+	return err == nil, err
+}
+
 // CheckRelease returns an error if Release can't determine whether one of the volumes is in use. It is called before
 // the VM is shut down, and removes nothing.
 func (s *Storage) CheckRelease(ctx context.Context, volumes ...Release) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // keepOf maps the parts of a VM to what the undefine call is told about them.
@@ -201,7 +202,7 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[s
 	}
 
 	r.Untouched, r.Aside = otherDisks(vm, spec)
-	r.Lost = lostVolumes(ctx, vm, lostDisks)
+	r.Lost = m.lostVolumes(ctx, vm, lostDisks)
 	r.Unclear = m.unclearUsers(ctx, vm, removed)
 
 	for _, volume := range vm.RecordedLeft() {
@@ -271,16 +272,28 @@ func usedInstead(vm *inventory.VM, spec domain.Spec, key string, o domain.OwnDis
 }
 
 // lostVolumes returns the volumes that the VM's definition has lost and that aren't known to be gone, with the commands
-// that delete them.
-func lostVolumes(ctx context.Context, vm *inventory.VM, lost map[string]domain.OwnDisk) (volumes []string) {
+// that delete them. Each is looked for on the host where it was made, which the VM may have left.
+func (m *Manager) lostVolumes(
+	ctx context.Context, vm *inventory.VM, lost map[string]domain.OwnDisk,
+) (volumes []string) {
 	for _, key := range slices.Sorted(maps.Keys(lost)) {
-		o := lost[key]
-		if _, err := vm.On.Conn.PoolVolume(ctx, o.Pool, o.Volume); vm.OwnsHere(o) && inventory.IsNotFound(err) {
-			continue
+		o, doubt := lost[key], ", if it is still there"
+
+		if at := vm.Peers[o.HostUUID]; at != "" {
+			ref := storage.Ref{Pool: o.Pool, Name: o.Volume}
+
+			gone, err := m.records.Storage().LooksGone(ctx, at, ref, o.Path)
+			if gone {
+				continue
+			}
+
+			if err == nil {
+				doubt = ""
+			}
 		}
 
-		volumes = append(volumes, fmt.Sprintf("%s: %s on host %q (\"virsh vol-delete --pool %s %s\" deletes it)",
-			placement.OwnDiskTitle(key), o.Path, vm.AsLeft(o).Host, o.Pool, o.Volume))
+		volumes = append(volumes, fmt.Sprintf("%s: %s on host %q%s (\"virsh vol-delete --pool %s %s\" deletes it)",
+			placement.OwnDiskTitle(key), o.Path, vm.AsLeft(o).Host, doubt, o.Pool, o.Volume))
 	}
 
 	return volumes

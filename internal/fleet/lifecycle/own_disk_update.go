@@ -358,6 +358,8 @@ func (u *update) checkDisks(ctx context.Context) error {
 		return err
 	}
 
+	u.want = u.manager.placement.WithoutGone(ctx, u.vm, u.want)
+
 	problems := placement.CheckHanded(ctx, u.vm, u.want)
 	if len(problems) == 0 {
 		var err error

@@ -220,7 +220,9 @@ func (p *Scheduler) CheckUpdate(
 		return nil, err
 	}
 
+	d = p.WithoutGone(ctx, vm, d)
 	vm = d.WithLost(vm)
+
 	if err := vm.RequireOneCopy(); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // A definition that goes back to what it was, as by "virsh snapshot-revert", loses the disks that were created since,
@@ -52,45 +54,91 @@ func (d Desired) WithLost(vm *inventory.VM) *inventory.VM {
 	return &with
 }
 
-// changesLost returns a problem for each disk that the VM has lost and that is declared otherwise than it was created.
-// vm has their records.
-func (d Desired) changesLost(vm *inventory.VM) (problems []inventory.Problem) {
+// WithoutGone returns what is desired without what the VM has lost and whose volume is gone: such a disk is made like
+// any new one. A plan knows what libvirt has read of the pools, an apply has libvirt read them again.
+func (p *Scheduler) WithoutGone(ctx context.Context, vm *inventory.VM, d Desired) Desired {
+	lost := maps.Clone(d.Lost)
+
+	for key, o := range d.lostDisks(vm.Metadata.OwnDisks) {
+		if at := vm.Peers[o.HostUUID]; at != "" && p.isGone(ctx, vm, at, o, d.Planned) {
+			delete(lost, key)
+		}
+	}
+
+	d.Lost = lost
+
+	return d
+}
+
+// isGone reports whether a volume is known to be gone from the host where it was made.
+func (p *Scheduler) isGone(ctx context.Context, vm *inventory.VM, at string, o domain.OwnDisk, planned bool) bool {
+	s, ref := p.records.Storage(), storage.Ref{Pool: o.Pool, Name: o.Volume}
+	if planned {
+		gone, err := s.LooksGone(ctx, at, ref, o.Path)
+
+		return err == nil && gone
+	}
+
+	if at == vm.Host && s.EnsureActive(ctx, at, o.Pool) != nil {
+		return false // Whoever needs the pool reports it.
+	}
+
+	gone, err := s.IsGone(ctx, at, ref, o.Path, "")
+
+	return err == nil && gone
+}
+
+// checkLost returns a problem for each disk that the VM has lost, and that is declared otherwise than it was created or
+// can't be seen. vm has their records.
+func (p *Scheduler) checkLost(ctx context.Context, vm *inventory.VM, d Desired) (problems []inventory.Problem) {
 	for _, key := range slices.Sorted(maps.Keys(d.Lost)) {
 		is, want := vm.Metadata.OwnDisks[key], d.OwnDisks[key]
-		if is.Path != d.Lost[key].Path || want.Pool == "" || is.Pool == want.Pool && is.Image == want.Image {
-			continue
-		}
 
-		problems = append(problems, inventory.Problem{
-			Attribute: OwnDiskAttribute(key, "pool"), Summary: "Disk would be created again",
-			Detail: fmt.Sprintf("Disk %q of VM %q was created in storage pool %q from image %q, and is declared in %q from %q. "+
-				"The VM's definition has lost it, as after \"virsh snapshot-revert\", and its volume may still be there: %s.",
-				key, vm.Name, is.Pool, is.Image, want.Pool, want.Image, is.Path),
-			Remedy: "To keep its data, declare the disk as it was. Declare another disk under another key.",
-		})
+		switch {
+		case is.Path != d.Lost[key].Path || want.Pool == "":
+		case is.Pool != want.Pool || is.Image != want.Image:
+			problems = append(problems, inventory.Problem{
+				Attribute: OwnDiskAttribute(key, "pool"), Summary: "Disk would be created again",
+				Detail: fmt.Sprintf("Disk %q of VM %q was created in storage pool %q from image %q, and is declared in %q from "+
+					"%q. The VM's definition has lost it, as after \"virsh snapshot-revert\", and its volume may still be there: "+
+					"%s.", key, vm.Name, is.Pool, is.Image, want.Pool, want.Image, is.Path),
+				Remedy: "To keep its data, declare the disk as it was. Declare another disk under another key.",
+			})
+		case is.Removing && vm.OwnsHere(is) && !vm.HasFile(is.Path) && p.isUnseen(ctx, vm, is):
+			problems = append(problems, inventory.Problem{
+				Attribute: OwnDiskAttribute(key, "pool"), Summary: "Disk is not what is declared",
+				Detail: fmt.Sprintf("The definition of VM %q has lost disk %q, as after \"virsh snapshot-revert\". Storage pool "+
+					"%q on host %q doesn't list its volume %s. The pool is empty, or its filesystem isn't mounted, so the data "+
+					"may still exist.", vm.Name, key, is.Pool, vm.Host, is.Volume),
+				Remedy: storage.MountFirst(is.Pool) + ". If the volume was deleted, declare the new disk under another key.",
+			})
+		}
 	}
 
 	return problems
 }
 
+// isUnseen reports whether a volume on the VM's host can't be seen, so that it is unknown whether it is gone.
+func (p *Scheduler) isUnseen(ctx context.Context, vm *inventory.VM, o domain.OwnDisk) bool {
+	_, err := p.records.Storage().LooksGone(ctx, vm.Host, storage.Ref{Pool: o.Pool, Name: o.Volume}, o.Path)
+
+	return errors.Is(err, storage.ErrUnseen)
+}
+
 // warnDisks returns warnings about disks that come back, stay or are deleted, as far as the rest of the plan doesn't
 // show them. vm has the records of lost disks.
 func (d Desired) warnDisks(ctx context.Context, vm *inventory.VM) []inventory.Problem {
-	return slices.Concat(d.warnDroppedDisks(vm), warnGoneMedia(ctx, vm, d), warnLostDisks(ctx, vm, d),
+	return slices.Concat(d.warnDroppedDisks(vm), warnGoneMedia(ctx, vm, d), d.warnLostDisks(vm),
 		warnSnapshots(ctx, vm, d))
 }
 
-// warnLostDisks warns about the disks that the VM has lost and that are attached again.
-func warnLostDisks(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
+// warnLostDisks warns about the disks that the VM has lost and that are attached again. Lost has none that are gone.
+func (d Desired) warnLostDisks(vm *inventory.VM) []inventory.Problem {
 	var lines, commands []string
 
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		o, lost := vm.Metadata.OwnDisks[key], d.Lost[key]
-		if IsFirstBoot(key) || lost.Path == "" || o.Path != lost.Path {
-			continue
-		}
-
-		if _, err := vm.On.Conn.PoolVolume(ctx, o.Pool, o.Volume); !vm.OwnsHere(o) || inventory.IsNotFound(err) {
+		if IsFirstBoot(key) || lost.Path == "" || o.Path != lost.Path || !vm.OwnsHere(o) {
 			continue
 		}
 
@@ -107,7 +155,8 @@ func warnLostDisks(ctx context.Context, vm *inventory.VM, d Desired) []inventory
 		Detail: fmt.Sprintf("The definition of VM %q on host %q has lost these disks, which were created with it, as after "+
 			"\"virsh snapshot-revert\". They are attached again, with what is on them:%s", vm.Name, vm.Host,
 			strings.Join(lines, "")),
-		Remedy: "To have a new disk instead, first delete the volume: " + strings.Join(commands, ", ") + ".",
+		Remedy: "To have a new disk instead, declare it under another key. Then these commands delete the old volumes: " +
+			strings.Join(commands, ", ") + ".",
 	}}
 }
 

@@ -45,11 +45,11 @@ func (p *Scheduler) CheckRemovable(ctx context.Context, vm *inventory.VM, keys [
 
 // CheckDeclaredAgain returns a problem for each disk that is declared again after a run was to delete it or the VM's
 // definition has lost it, and that is on another host, which the VM has left: here it would be a new disk. It also
-// returns a problem for each lost disk that is declared otherwise than it was created.
+// returns a problem for each lost disk that is declared otherwise than it was created, or can't be seen.
 func (p *Scheduler) CheckDeclaredAgain(
 	ctx context.Context, vm *inventory.VM, d Desired,
 ) (problems []inventory.Problem, err error) {
-	problems = d.changesLost(vm)
+	problems = p.checkLost(ctx, vm, d)
 
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		o := vm.Metadata.OwnDisks[key]

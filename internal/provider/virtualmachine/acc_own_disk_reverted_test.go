@@ -2,6 +2,7 @@ package virtualmachine_test
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"testing"
 
@@ -18,9 +19,9 @@ func TestAccVirtualMachine_ownDiskReverted(t *testing.T) {
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
-	pool := acctest.Config(l) + fmt.Sprintf(
-		"resource \"virtfleet_storage_pool\" \"vms\" {\n  name = %q\n  type = \"dir\"\n  target = { path = %q }\n}\n",
-		name, "/var/lib/libvirt/"+name)
+	const dir = "resource \"virtfleet_storage_pool\" %q {\n  name = %q\n  type = \"dir\"\n  target = { path = %q }\n}\n"
+	pool := acctest.Config(l) + fmt.Sprintf(dir, "vms", name, "/var/lib/libvirt/"+name) +
+		fmt.Sprintf(dir, "alone", name+"-alone", "/var/lib/libvirt/"+name+"-alone")
 	declare := func(user string, disks ...string) {
 		vm := hcl{
 			"host": quote("kvm1"), "run_strategy": quote("Halted"), "cloud_init": fmt.Sprintf("{ user_data = %q }", user),
@@ -94,6 +95,22 @@ func TestAccVirtualMachine_ownDiskReverted(t *testing.T) {
 	noChanges(t, tf)
 	expect(t, tf.Run(t, "plan", "-destroy"), "has lost it", `disk "extra": `+was, "vol-delete")
 	l.Virsh(t, "kvm1", "vol-delete", "--pool", name, was)
+
+	// A disk that is gone is no reason to refuse another one.
+	declare("#!/bin/sh\n# 2", root, `extra = { pool = virtfleet_storage_pool.alone.name, size = "2Mi" }`)
+	tf.Run(t, "apply")
+	alone := strings.Fields(l.Run(t, "kvm1", "sh", "-c", "ls /var/lib/libvirt/"+name+"-alone/*-extra-*"))[0]
+	expect(t, l.Virsh(t, "kvm1", "domblklist", "--inactive", name), alone)
+	noChanges(t, tf)
+
+	// An empty pool doesn't show whether the disk is gone. It isn't attached.
+	revert()
+	l.Virsh(t, "kvm1", "vol-delete", "--pool", name+"-alone", alone)
+	expect(t, tf.Fail(t, "plan"), "Disk is not what is declared", path.Base(alone), "another key")
+	declare("#!/bin/sh\n# 2", root, `other = { pool = virtfleet_storage_pool.alone.name, size = "2Mi" }`)
+	tf.Run(t, "apply")
+	expect(t, l.Virsh(t, "kvm1", "domblklist", "--inactive", name), name+"-alone/"+name+"-other-")
+	noChanges(t, tf)
 	l.Run(t, "kvm1", "sh", "-c", "rm /var/lib/libvirt/"+name+"/saved.iso /var/lib/libvirt/"+name+"/*-cloud-init-*")
 	destroyAndCheck(t, l, tf, name)
 }
