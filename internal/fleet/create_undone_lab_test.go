@@ -31,8 +31,8 @@ mount --bind waits /usr/bin/qemu-img`, dir)
 }
 
 // A run is broken off while libvirt makes a disk of its new VM, and removes what it has begun. Another run of the same
-// configuration has found the VM, and waits for its lock: it creates the VM, as if it had come later. If it has found the
-// VM only when it had begun its own, it says that the name was taken.
+// configuration has found the VM, and waits for its lock: it creates the VM, as if it had come later. If it has found
+// the VM only when it had begun its own, it says that the name was taken.
 func TestLab_createThatIsUndoneMeanwhile(t *testing.T) {
 	t.Parallel()
 

@@ -132,8 +132,8 @@ func (s *Storage) IsGone(ctx context.Context, host string, ref Ref, at, seenIn s
 	return err == nil, err
 }
 
-// LooksGone is IsGone as of libvirt's last reading of the pool, for plans: it changes nothing. The error is ErrUnseen if
-// the pool doesn't list the volume, and doesn't show either that it is gone.
+// LooksGone is IsGone as of libvirt's last reading of the pool, for plans: it changes nothing. The error is ErrUnseen
+// if the pool doesn't list the volume, and doesn't show either that it is gone.
 func (s *Storage) LooksGone(ctx context.Context, host string, ref Ref, at string) (bool, error) {
 	h, err := s.host(host)
 	if err != nil {

@@ -56,8 +56,8 @@ func (s *Storage) Unfinished(ctx context.Context, host string, v libvirt.Volume)
 	return &Unfinished{Volume: v, Through: through}
 }
 
-// CreatingOn returns the names of the volumes that runs record on hosts as being created, each with the hosts that record
-// it. It changes nothing.
+// CreatingOn returns the names of the volumes that runs record on hosts as being created, each with the hosts that
+// record it. It changes nothing.
 func CreatingOn(ctx context.Context, hosts hostset.Set) map[string][]string {
 	ctx, cancel := context.WithTimeout(ctx, unfinishedPatience)
 	defer cancel()
@@ -75,8 +75,8 @@ func CreatingOn(ctx context.Context, hosts hostset.Set) map[string][]string {
 }
 
 // UnfinishedAmong returns a volume that a host has, that is accepts, and of which a run records that it is creating it;
-// nil if there is none. recorded has the names of such volumes, each with the hosts that record it, which alone are asked
-// about it. It changes nothing.
+// nil if there is none. recorded has the names of such volumes, each with the hosts that record it, which alone are
+// asked about it. It changes nothing.
 func (s *Storage) UnfinishedAmong(
 	ctx context.Context, host string, recorded map[string][]string, is func(libvirt.Volume) bool,
 ) *Unfinished {

@@ -221,8 +221,8 @@ func (p *Scheduler) CheckUpdate(
 	}
 
 	d = p.WithoutGone(ctx, vm, d)
-	vm = d.WithLost(vm)
 
+	vm = d.WithLost(vm)
 	if err := vm.RequireOneCopy(); err != nil {
 		return nil, err
 	}

@@ -49,14 +49,15 @@ func (p *Scheduler) fitsStartedDisks(
 			Detail: fmt.Sprintf("Disk %q of VM %q is %s. ", key, vm.Name, file),
 		}
 
-		switch hidden := ""; found[file] {
+		switch found[file] {
 		case inventory.FileAbsent:
 			// The user who logs in may see other directories than libvirt.
 			if _, err := a.Host.Conn.VolumeByPath(ctx, file); err == nil {
 				continue
 			}
 
-			if hidden = p.mayAppear(ctx, a.Host, file); hidden == "" {
+			hidden := p.mayAppear(ctx, a.Host, file)
+			if hidden == "" {
 				problems = append(problems, inventory.Problem{
 					Attribute: attribute, Remedy: remedy,
 					Detail: fmt.Sprintf("it has no file %q, which is disk %q of the VM, %s", file, key, consequence),

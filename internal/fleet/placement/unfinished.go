@@ -104,8 +104,8 @@ func (cs *Claims) unfinishedDisk(
 	return key, u
 }
 
-// creatingNow is storage.CreatingOn of a VM's host, and of the others if they can have the VM's disks, too. It leaves out
-// those that didn't answer in this operation.
+// creatingNow is storage.CreatingOn of a VM's host, and of the others if they can have the VM's disks, too. It leaves
+// out those that didn't answer in this operation.
 func (cs *Claims) creatingNow(ctx context.Context, vm *inventory.VM) map[string][]string {
 	s := cs.answering(ctx)
 	if !claimOf(vm, vm.Host, false).anywhere() {
@@ -130,7 +130,8 @@ func (cs *Claims) answering(ctx context.Context) *storage.Storage {
 }
 
 // VerifyWhole returns ErrUnfinished if one of a host's volumes, by the keys of the disks that they are to be of a VM,
-// isn't complete. It asks about all of them at the same time, so that it waits only once for a host that doesn't answer.
+// isn't complete. It asks about all of them at the same time, so that it waits only once for a host that doesn't
+// answer.
 func (cs *Claims) VerifyWhole(
 	ctx context.Context, h *inventory.Host, vm string, volumes map[string]*libvirt.Volume,
 ) error {

@@ -75,8 +75,8 @@ func TakenOver(at path.Path, detail string) diag.Diagnostic {
 	return diag.NewAttributeWarningDiagnostic(at, "Object exists already", detail+"\n\nThere is nothing to do if an "+
 		"interrupted apply has left it, or if this apply replaces or renames its resource. But if a resource of another "+
 		"configuration has it, both have it from now on, and a destroy of either removes it for both. Then declare it in "+
-		"one of them only. To take a resource out of a configuration without a destroy, use a removed block with lifecycle { "+
-		"destroy = false }.")
+		"one of them only. To take a resource out of a configuration without a destroy, use a removed block with "+
+		"lifecycle { destroy = false }.")
 }
 
 // PoolRemedy says what to do if no host has the storage pool that a configuration names.

@@ -112,8 +112,8 @@ func namesOf(users []user) string {
 const elsewhere = " If the passphrase is kept elsewhere, remove the secret from the state with \"terraform state rm\"."
 
 // stillNeeded is the remedy if a host is to lose the secret while its VMs need it.
-const stillNeeded = "Without it, these VMs don't start there any more. Keep the host in hosts until they have left it " +
-	"or are removed, then apply again."
+const stillNeeded = "Without it, these VMs don't start there any more. Keep the host in hosts until they have left " +
+	"it or are removed, then apply again."
 
 // refuseLoss returns an error for each host with VMs of which the secret opens a part, and for each host that can't
 // tell. The state doesn't have the passphrase, and the secret may have been imported.
