@@ -22,11 +22,11 @@ func TestVolumeByPath_findsPoolVolumes(t *testing.T) {
 	must(t, err)
 	expected := Volume{
 		Path: path, Name: name, Pool: "default", Type: "file", Format: "qcow2", CapacityBytes: 8 << 20,
-		AllocationBytes: v.AllocationBytes, PhysicalBytes: v.PhysicalBytes, Changed: v.Changed, Mode: "0644", Owner: "0",
-		Group: "0", PoolType: "dir",
+		AllocationBytes: v.AllocationBytes, PhysicalBytes: v.PhysicalBytes, Changed: v.Changed, Modified: v.Modified,
+		Mode: "0644", Owner: "0", Group: "0", PoolType: "dir",
 	}
-	if v.PhysicalBytes == 0 || !strings.Contains(v.Changed, ".") {
-		t.Errorf("%d bytes long, changed at %q", v.PhysicalBytes, v.Changed)
+	if v.PhysicalBytes == 0 || !strings.Contains(v.Changed, ".") || !strings.Contains(v.Modified, ".") {
+		t.Errorf("%d bytes long, changed at %q, modified at %q", v.PhysicalBytes, v.Changed, v.Modified)
 	}
 	if diff := cmp.Diff(expected, *v); diff != "" {
 		t.Error(diff)
