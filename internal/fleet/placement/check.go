@@ -220,12 +220,11 @@ func (p *Scheduler) CheckUpdate(
 		return nil, err
 	}
 
-	d = p.WithoutGone(ctx, vm, d)
-
-	vm = d.WithLost(vm)
 	if err := vm.RequireOneCopy(); err != nil {
 		return nil, err
 	}
+
+	d, vm = p.withLost(ctx, d, vm)
 
 	if problems := slices.Concat(
 		CheckHanded(ctx, vm, d), growsOverlaid(vm, d), growsEncrypted(ctx, vm, d), grownByHand(ctx, vm, d),

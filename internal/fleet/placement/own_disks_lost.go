@@ -194,3 +194,10 @@ func warnSnapshots(ctx context.Context, vm *inventory.VM, d Desired) []inventory
 			"snapshots, with \"virsh snapshot-delete\", if nothing needs them.",
 	}}
 }
+
+// withLost returns the VM with the records of the declared disks that it has lost and that may still be there.
+func (p *Scheduler) withLost(ctx context.Context, d Desired, vm *inventory.VM) (Desired, *inventory.VM) {
+	d = p.WithoutGone(ctx, vm, d)
+
+	return d, d.WithLost(vm)
+}
