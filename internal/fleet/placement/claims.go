@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -295,17 +294,6 @@ func (d Desired) newUses(have []domain.DiskUse) []domain.DiskUse {
 	}
 
 	return uses
-}
-
-// sourceOf returns the source of a declared disk, as far as it is known before the volume is looked up. If its path
-// isn't known, the id of a volume stands for it; a disk that is created with the VM has no source then.
-func (d Desired) sourceOf(key string) domain.DiskSource {
-	volume, source := d.Volumes[key], d.Spec.Disks[key].Source
-	if strings.HasPrefix(volume, "/") || source.File == domain.UnknownFile {
-		return domain.DiskSource{File: volume}
-	}
-
-	return source
 }
 
 // StartAlone starts a VM that may start if no other VM has its name or disks, and if these are complete. Two VMs with

@@ -96,6 +96,17 @@ func (d Desired) keptUses(have []domain.DiskUse) []domain.DiskUse {
 	return slices.DeleteFunc(slices.Clone(have), func(u domain.DiskUse) bool { return !stays(u) })
 }
 
+// sourceOf returns the source of a declared disk, as far as it is known before the volume is looked up. If its path
+// isn't known, the id of a volume stands for it; a disk that is created with the VM has no source then.
+func (d Desired) sourceOf(key string) domain.DiskSource {
+	volume, source := d.Volumes[key], d.Spec.Disks[key].Source
+	if strings.HasPrefix(volume, "/") || source.File == domain.UnknownFile {
+		return domain.DiskSource{File: volume}
+	}
+
+	return source
+}
+
 // PlanArrival records that a running VM will be moved to the host. It returns warnings about what the VM can't have
 // there together with the other VMs that the plan starts there or moves there.
 func (cy *Capacity) PlanArrival(ctx context.Context, to inventory.Reply, vm *inventory.VM) []inventory.Problem {
