@@ -75,10 +75,7 @@ func TestAccNetwork_bridgeInUse(t *testing.T) {
 	if out, empty := c.Empty(t); !empty {
 		t.Error(out)
 	}
-	c.Run(t, "destroy")
-	if all := l.Virsh(t, "kvm1", "net-list", "--all", "--name"); strings.Contains(all, name) {
-		t.Errorf("left: %s", all)
-	}
+	destroyAndCheck(t, l, c, name)
 }
 
 // TestAccNetwork_natPorts: of the ports to translate to, the first or the last one is enough.
@@ -107,8 +104,5 @@ resource "virtfleet_network" "this" {
 			t.Errorf("%s: %s", says, out)
 		}
 	}
-	c.Run(t, "destroy")
-	if all := l.Virsh(t, "kvm1", "net-list", "--all", "--name"); strings.Contains(all, name) {
-		t.Errorf("left: %s", all)
-	}
+	destroyAndCheck(t, l, c, name)
 }

@@ -108,8 +108,5 @@ resource "virtfleet_network" "this" {
 	answers("a", "db.corp.test", "REFUSED")
 	answers("txt", "note.here.test", `text = "second"`)
 
-	c.Run(t, "destroy")
-	if all := l.Virsh(t, "kvm1", "net-list", "--all", "--name"); strings.Contains(all, name) {
-		t.Errorf("something is left: %s", all)
-	}
+	destroyAndCheck(t, l, c, name)
 }

@@ -438,8 +438,14 @@ func TestAccNetwork_inactive(t *testing.T) {
 	config("active = false")
 	c.Run(t, "apply")
 	is("declared inactive", "no")
+	destroyAndCheck(t, l, c, name)
+}
+
+// destroyAndCheck destroys everything, and fails the test if a network is left on kvm1 whose name has the given one.
+func destroyAndCheck(t *testing.T, l *lab.Lab, c *acctest.CLI, name string) {
+	t.Helper()
 	c.Run(t, "destroy")
 	if all := l.Virsh(t, "kvm1", "net-list", "--all", "--name"); strings.Contains(all, name) {
-		t.Errorf("it is still there: %s", all)
+		t.Errorf("left: %s", all)
 	}
 }

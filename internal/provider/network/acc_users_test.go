@@ -97,10 +97,7 @@ resource "virtfleet_network" "host" {
 	if out, empty := c.Empty(t); !empty {
 		t.Error(out)
 	}
-	c.Run(t, "destroy")
-	if all := l.Virsh(t, "kvm1", "net-list", "--all", "--name"); strings.Contains(all, name) {
-		t.Errorf("left: %s", all)
-	}
+	destroyAndCheck(t, l, c, name)
 }
 
 // TestAccNetwork_usersOfPortGroup: a plan warns of VMs whose interfaces have a port group that is removed: libvirt
