@@ -75,18 +75,7 @@ func TestAccVirtualMachine_killedCreate(t *testing.T) {
 			l.RemoveDomain(t, name)
 			image := imageFile(t)
 			storage := func(host acctest.Host) string {
-				return acctest.Block{Lab: l, Hosts: []acctest.Host{host, {Of: l.Host("kvm2")}}}.String() + fmt.Sprintf(`
-resource "virtfleet_storage_pool" "vms" {
-  name   = %[1]q
-  type   = "dir"
-  target = { path = "/var/lib/libvirt/%[1]s" }
-}
-resource "virtfleet_image" "base" {
-  name   = "base"
-  pool   = virtfleet_storage_pool.vms.name
-  source = { file = %[2]q }
-}
-`, name, image)
+				return acctest.Block{Lab: l, Hosts: []acctest.Host{host, {Of: l.Host("kvm2")}}}.String() + poolWithImage(name, image)
 			}
 			direct := acctest.Host{Of: l.Host("kvm1")}
 			vm := idleVM(l, name).with(hcl{

@@ -66,18 +66,7 @@ func TestAccVirtualMachine_ownDiskPoolFull(t *testing.T) {
 			at := "/var/lib/libvirt/" + name
 			l.Run(t, host.Name, "mkdir", at)
 			l.Run(t, host.Name, "mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", at)
-			base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: host}}}.String() + fmt.Sprintf(`
-resource "virtfleet_storage_pool" "vms" {
-  name   = %[1]q
-  type   = "dir"
-  target = { path = %[2]q }
-}
-resource "virtfleet_image" "base" {
-  name   = "base"
-  pool   = virtfleet_storage_pool.vms.name
-  source = { file = %[3]q }
-}
-`, name, at, image)
+			base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: host}}}.String() + poolWithImage(name, image)
 			config := func(keys ...string) {
 				t.Helper()
 				var disks strings.Builder
@@ -224,4 +213,21 @@ func TestAccVirtualMachine_ownDiskFindsRoom(t *testing.T) {
 		}
 		l.Run(t, h.Name, "umount", at)
 	}
+}
+
+// poolWithImage is a storage pool in a directory of that name below /var/lib/libvirt, and an image in it that is a copy
+// of the file.
+func poolWithImage(name, file string) string {
+	return fmt.Sprintf(`
+resource "virtfleet_storage_pool" "vms" {
+  name   = %[1]q
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[1]s" }
+}
+resource "virtfleet_image" "base" {
+  name   = "base"
+  pool   = virtfleet_storage_pool.vms.name
+  source = { file = %[2]q }
+}
+`, name, file)
 }
