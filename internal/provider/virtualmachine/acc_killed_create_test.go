@@ -75,7 +75,8 @@ func TestAccVirtualMachine_killedCreate(t *testing.T) {
 			l.RemoveDomain(t, name)
 			image := imageFile(t)
 			storage := func(host acctest.Host) string {
-				return acctest.Block{Lab: l, Hosts: []acctest.Host{host, {Of: l.Host("kvm2")}}}.String() + poolWithImage(name, image)
+				hosts := []acctest.Host{host, {Of: l.Host("kvm2")}}
+				return acctest.Block{Lab: l, Hosts: hosts}.String() + poolWithImage(name, image)
 			}
 			direct := acctest.Host{Of: l.Host("kvm1")}
 			vm := idleVM(l, name).with(hcl{
