@@ -150,7 +150,9 @@ func (b *torn) resumed() {
 
 	b.order.Options.RecoveryTimeout = new(time.Hour)
 
-	now, record, err := b.f.MoveOnce(b.t.Context(), b.order)
+	ended := fleettest.Await(b.t, b.move(b.t.Context()))
+
+	now, record, err := ended.vm, ended.record, ended.err
 	if err != nil || now.Host != b.to.Name || !now.Running() || !record.Recovered || record.Failed ||
 		record.Mode != string(migration.PostCopy) || record.Transport != migration.TransportDirect ||
 		len(now.Metadata.Migrations) != 1 || !now.Autostart {
