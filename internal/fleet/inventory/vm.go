@@ -138,8 +138,12 @@ func (vm *VM) Running() bool { return vm.Status() == status.StatusRunning }
 // Paused says that the guest is started and doesn't run.
 func (vm *VM) Paused() bool { return vm.Status() == status.StatusPaused }
 
-// LastKnown is where the reader saw the VM last. Both fields are empty for a VM that it never saw.
-type LastKnown struct{ Host, HostUUID string }
+// LastKnown is where the reader saw the VM last. Host and HostUUID are empty for a VM that it never saw.
+type LastKnown struct {
+	Host, HostUUID string
+	// Off says that the VM was off.
+	Off bool
+}
 
 // NewVM makes the VM that a host reports.
 func NewVM(a Reply) (*VM, error) {

@@ -42,6 +42,14 @@ func (m *Manager) Delete(
 
 	report := &DeleteReport{Host: vm.Host, SilentHosts: vm.SilentHosts}
 
+	if last.Off && vm.Active {
+		return report, &inventory.Error{
+			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Next: inventory.Review,
+			Detail: fmt.Sprintf("it was off when its deletion was planned, and is %s now: this run would shut it down, which was "+
+				"not planned. Nothing of it is deleted", vm.Status()),
+		}
+	}
+
 	if err := m.checkKept(ctx, vm); err != nil {
 		return report, err
 	}

@@ -194,8 +194,13 @@ func TestAccPower_changedSincePlan(t *testing.T) {
 		l.RemoveDomain(t, names[i])
 	}
 	tf := acctest.NewCLI(t)
+	removed := prefix + "removed"
+	l.RemoveDomain(t, removed)
 	declare := func(labels string, changed bool) {
 		config := acctest.OneHost(l)
+		if !changed {
+			config += idleVM(l, removed).with(hcl{"host": quote("kvm1"), "run_strategy": quote("Halted")}).named("removed")
+		}
 		for _, key := range keys {
 			vm := idleVM(l, prefix+key).with(hcl{
 				"host": quote("kvm1"), "run_strategy": quote(all[key].strategy), "labels": labels,
@@ -225,7 +230,12 @@ func TestAccPower_changedSincePlan(t *testing.T) {
 			process[key].pid = process[key].read(t)
 		}
 	}
+	begun(t, l, "kvm1", removed)
 	out := tf.Fail(t, "apply", "planned")
+	expect(t, out, "It was off when its deletion was planned, and is Running now", "Virtual machine: "+removed)
+	if is := strings.TrimSpace(l.Virsh(t, "kvm1", "domstate", removed)); is != "running" {
+		t.Errorf("the VM that was to be deleted while it was off is %s", is)
+	}
 	for _, key := range keys {
 		t.Run(key, func(t *testing.T) {
 			c := all[key]
@@ -256,5 +266,5 @@ func TestAccPower_changedSincePlan(t *testing.T) {
 	}
 	expect(t, tf.Run(t, "apply"), "Warning: Virtual machine will be restarted", prefix+"plugged")
 	noChanges(t, tf)
-	destroyAndCheck(t, l, tf, names...)
+	destroyAndCheck(t, l, tf, append(names, removed)...)
 }

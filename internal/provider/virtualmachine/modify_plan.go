@@ -263,7 +263,7 @@ func (r *Resource) planDestroy(
 		resp.Diagnostics.Append(r.Data.UnknownError("delete", noun))
 	default:
 		// Read only warns about an unreachable host if such VMs are kept or the host is under maintenance.
-		resp.Diagnostics.Append(r.checkDestroy(ctx, &state, req.Private)...)
+		resp.Diagnostics.Append(r.checkDestroy(ctx, &state, resp.Private)...)
 	}
 }
 

@@ -84,8 +84,9 @@ func onDestroyFromFleet(recorded []string, prior types.Object) types.Object {
 }
 
 // checkDestroy returns why the VM can't be destroyed, or a warning that lists which data is deleted with it and which
-// stays.
-func (r *Resource) checkDestroy(ctx context.Context, state *model, private meta.PrivateReader) diag.Diagnostics {
+// stays. It records whether the VM is off: Terraform may give the destroy of a VM that is no longer declared the state
+// that was saved last.
+func (r *Resource) checkDestroy(ctx context.Context, state *model, private meta.Private) diag.Diagnostics {
 	if r.Data.Unknown {
 		return nil
 	}
@@ -98,6 +99,10 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model, private meta.
 	}
 	var lost map[string]domain.OwnDisk
 	_, diags := meta.ReadPrivate(ctx, private, privateLost, &lost)
+	// The end of a maintenance may start the VM in the same apply.
+	evicted, err := r.Data.Fleet.Evicted(ctx, vm)
+	off := !vm.Active && err == nil && evicted == ""
+	diags.Append(meta.WritePrivate(ctx, private, privateDestroyedOff, off)...)
 	return append(diags, r.warnAboutRemoval(ctx, vm, lost)...)
 }
 

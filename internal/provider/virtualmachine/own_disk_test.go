@@ -117,6 +117,10 @@ func TestOwnDisk_renamedOrRemoved(t *testing.T) {
 		if warned := strings.Contains(diagText(o.diags), "deleted with their data"); warned != test.warns {
 			t.Errorf("%s: warned %t, want %t: %s", name, warned, test.warns, diagText(o.diags))
 		}
+		says := "disks.sys is disks.root until now: /srv/vms/web-root"
+		if renamed := strings.Contains(diagText(o.diags), says); renamed != (test.at != "") {
+			t.Errorf("%s: the plan names both keys: %t; %s", name, renamed, diagText(o.diags))
+		}
 		if removes := p.config.toFleet(state).Removes; (len(removes) > 0) != test.warns {
 			t.Errorf("%s: the apply deletes %q; warned %t", name, removes, test.warns)
 		}

@@ -47,6 +47,8 @@ const (
 	// privateReplaced is the id of the planned VM. If Terraform then plans another VM in its place, it is the id of the
 	// VM that is replaced. meta.Managed has the last known host of that VM.
 	privateReplaced = "replaced"
+	// privateDestroyedOff says that the VM was off when its destroy was planned.
+	privateDestroyedOff = "destroyed_off"
 )
 
 // writeLive records the live definition, with the keys that the state uses for its devices.

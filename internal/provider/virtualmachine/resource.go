@@ -253,10 +253,14 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 		return
 	}
 
+	last := state.lastKnown()
+	_, diags = meta.ReadPrivate(ctx, req.Private, privateDestroyedOff, &last.Off)
+	resp.Diagnostics.Append(diags...)
+
 	began := time.Now()
 	ctx, cancel := tfdiag.Limited(ctx, "timeouts.delete", timeout)
 	defer cancel()
-	report, err := r.Data.Fleet.Delete(ctx, text(state.ID), state.lastKnown(), grace)
+	report, err := r.Data.Fleet.Delete(ctx, text(state.ID), last, grace)
 	if err != nil {
 		resp.Diagnostics.Append(state.failureAfter("delete", err, began).Within(ctx).Error())
 		return
