@@ -180,6 +180,10 @@ func (h *Host) openLibvirt(uri string, r *socketBridge) (*conn, error) {
 			r.stop()
 			r.wait()
 		}
+		var lv golibvirt.Error
+		if errors.As(err, &lv) && !ofClient[lv.Domain] {
+			err = fmt.Errorf("%w: %w", ErrRefused, err)
+		}
 		return nil, err
 	}
 	c := &conn{

@@ -21,6 +21,9 @@ var (
 	ErrUnreachable = errors.New("host unreachable")
 	// ErrNoDaemon says that the host was reached, but no libvirt daemon answers there. It is ErrUnreachable as well.
 	ErrNoDaemon = errors.New("no libvirt daemon answers")
+	// ErrRefused says that libvirt's daemon on the host answered, and opened no connection: an error of the host itself,
+	// such as a system bus that doesn't run, where polkit is. It is ErrUnreachable as well.
+	ErrRefused = errors.New("libvirt's daemon opens no connection")
 	// ErrExists says that an object with this name or identity already exists.
 	ErrExists = errors.New("already exists")
 	// ErrAgentUnavailable says that the guest agent is not configured, absent, silent or out of step.
@@ -117,6 +120,9 @@ func (h *Host) wrap(s callSpec, err error, lost bool) error {
 		switch {
 		case lost && breaksConnection[lv.Code]:
 			e.Kind = ErrUnreachable
+			if errors.Is(err, ErrRefused) {
+				e.Err = fmt.Errorf("%w: %w", ErrRefused, e.Err)
+			}
 		case !lost && lv.Code == golibvirt.ERR_NO_CONNECT:
 			e.Kind = ErrNoDriver
 		case s.agent && lv.Code == golibvirt.ERR_ARGUMENT_UNSUPPORTED:

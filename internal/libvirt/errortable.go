@@ -104,6 +104,10 @@ var kinds = map[golibvirt.ErrorNumber]error{
 	golibvirt.ERR_INVALID_STREAM:            ErrInternal,
 }
 
+// ofClient are the parts of libvirt whose errors come from the client, when it opens a connection to a daemon. Any other
+// comes from the daemon, through an intact connection.
+var ofClient = map[golibvirt.ErrorDomain]bool{golibvirt.FROM_RPC: true, golibvirt.FROM_REMOTE: true}
+
 // breaksConnection are the numbers that libvirt's client returns for a call whose connection broke. They also have
 // other causes, so they count only if the connection is found to be broken.
 var breaksConnection = map[golibvirt.ErrorNumber]bool{
