@@ -94,6 +94,8 @@ type Attribute struct {
 	// Follows is the attribute that gives this attribute its meaning: if that attribute changes, this attribute's value
 	// becomes void.
 	Follows string
+	// Renews says that what else the element of Place has belongs to the value: another value gets an element of its own.
+	Renews bool
 	// Live is the call that changes a running VM; if there is none, the change needs a restart. Why explains this to
 	// the user.
 	Live StepKind

@@ -407,6 +407,14 @@ func TestGroups_anotherBackendForgetsItsSource(t *testing.T) {
 	if diff := cmp.Diff(want, d.Spec().Values); diff != "" || child(d.devices("rng")[0], "x") == nil {
 		t.Errorf("-want +got:\n%s\n%s", diff, output(t, d))
 	}
+	d = parse(t, `<domain><devices><rng model="virtio"><backend model="egd" type="udp"><source mode="connect" host="h"/>
+  </backend></rng></devices></domain>`)
+	if err := d.Apply(Spec{Values: Values{"devices.rng.backend": "random", "devices.rng.source": "/dev/random"}}); err != nil {
+		t.Fatal(err)
+	}
+	if xml := output(t, d); !strings.Contains(xml, `<backend model="random">/dev/random</backend>`) {
+		t.Error(xml)
+	}
 }
 
 // TestGroups_chipsetWatchdogIsNotOurs: libvirt 9.1 lists the chipset's own watchdog in every q35.

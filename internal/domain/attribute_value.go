@@ -172,6 +172,10 @@ func (a Attribute) put(e *etree.Element, path, value string) error {
 		}
 		return nil
 	}
+	if a.Renews {
+		parent, tag, _, _ := a.placed(e)
+		dropChildren(child(e, parent...), tag)
+	}
 	switch a.Kind {
 	case Flag:
 		a.putElement(e, value != "", nil)

@@ -18,8 +18,9 @@ var rngGroup = Group{
 		{
 			Name: "backend", Place: "backend@model", Values: []string{"random", "builtin"}, Kept: []string{"egd"},
 			Default: "random", Filled: true, Capability: "rng/backendModel", SinceOf: map[string]string{"builtin": "6.1.0"},
-			Why: "The device is connected when it is plugged in.",
-			Doc: "Source of the numbers: `random` reads `source`, `builtin` is QEMU's own (libvirt 6.1).",
+			Renews: true, // An egd has a source below the element, and a protocol.
+			Why:    "The device is connected when it is plugged in.",
+			Doc:    "Source of the numbers: `random` reads `source`, `builtin` is QEMU's own (libvirt 6.1).",
 		},
 		{
 			Name: "source", Place: "backend", Follows: "backend", Default: "/dev/urandom", Filled: true,

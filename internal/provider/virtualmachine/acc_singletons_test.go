@@ -170,5 +170,16 @@ func TestAccSingletons_imported(t *testing.T) {
 	}, resource.TestStep{
 		Config:           acctest.OneHost(l) + imported.with(hcl{"title": quote("By plan")}).String(),
 		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: unchanged("By hand", "By plan"),
+	}, resource.TestStep{
+		Config: acctest.OneHost(l) + imported.with(hcl{"devices": `{
+    tpm      = { model = "tpm-tis", backend = "emulator", version = "1.2" }
+    watchdog = { model = "ib700", action = "dump" }
+    rng      = { model = "virtio", backend = "builtin", rate_bytes = 10, rate_period = 20 }
+  }`}).String(),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: func(*terraform.State) error {
+			now := l.Virsh(t, "kvm1", "dumpxml", "--inactive", name)
+			return contains(now, "<rate bytes='10' period='20'/>\n      <backend model='builtin'/>")
+		},
 	})
 }
