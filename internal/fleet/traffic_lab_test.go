@@ -77,9 +77,9 @@ func TestLab_othersMovesCount(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	<-slow
+	fleettest.Await(t, slow)
 
-	if began := <-waits; began.Before(hurried) {
+	if began := fleettest.Await(t, waits); began.Before(hurried) {
 		t.Errorf("it began at %v, while the other was on its way: at %v", began, hurried)
 	}
 }
