@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A look at the host that fails the test ends the goroutine that looks. What still comes has nobody to pass it on, and
+// A look at the host that fails the test ends the goroutine that looks. What still comes is not passed on then, and
 // the proxy can be closed nevertheless.
 func TestProxy_lookThatFails(t *testing.T) {
 	t.Parallel()

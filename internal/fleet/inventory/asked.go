@@ -82,7 +82,7 @@ func (a *asked[T]) of(question string, current func(T) bool) (is *answer[T], fir
 	return is, true
 }
 
-// complete asks the host. Even if ask panics, nobody waits for its answer afterwards.
+// complete asks the host. If ask panics, no caller waits for its answer afterwards.
 func (a *asked[T]) complete(
 	ctx context.Context, question string, is *answer[T], ask func(context.Context) (T, error),
 ) (T, error) {
