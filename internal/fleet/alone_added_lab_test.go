@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -92,7 +93,7 @@ func (a *adders) addBoth(t *testing.T, message string) (errs [2]error) {
 	}})
 
 	errs[0] = a.add(t, 0)
-	wg.Wait()
+	fleettest.AwaitAll(t, &wg)
 
 	return errs
 }
@@ -211,7 +212,7 @@ func TestLab_pluggedDiskHasOneWriterAcrossRuns(t *testing.T) {
 			wg.Go(func() { errs[i] = a.add(t, i) })
 		}
 
-		wg.Wait()
+		fleettest.AwaitAll(t, &wg)
 		plugged(errs)
 	}
 }

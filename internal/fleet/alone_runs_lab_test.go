@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -129,7 +130,7 @@ func TestLab_diskHasOneWriterAcrossRuns(t *testing.T) {
 
 	errs[0] = start(0)
 
-	wg.Wait()
+	fleettest.AwaitAll(t, &wg)
 	r.onlyOne(t, l, errs)
 
 	// Both at once.
@@ -142,7 +143,7 @@ func TestLab_diskHasOneWriterAcrossRuns(t *testing.T) {
 			wg.Go(func() { errs[i] = start(i) })
 		}
 
-		wg.Wait()
+		fleettest.AwaitAll(t, &wg)
 		r.onlyOne(t, l, errs)
 	}
 }
@@ -189,7 +190,7 @@ func TestLab_newDiskHasOneWriterAcrossRuns(t *testing.T) {
 	}})
 
 	createOne(0)
-	wg.Wait()
+	fleettest.AwaitAll(t, &wg)
 	r.onlyOne(t, l, errs)
 }
 

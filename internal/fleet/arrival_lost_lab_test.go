@@ -43,7 +43,7 @@ func TestLab_arrivalEndsWithItsLock(t *testing.T) {
 			reached = true
 
 			l.Virsh(t, to.Name, "secret-undefine", lock)
-			<-gone
+			fleettest.Await(t, gone)
 		}})
 
 		if _, _, err := f.Move(t.Context(), vm.UUID, lastOf(vm), to.Name, migration.Options{}); !reached ||

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
@@ -95,7 +96,7 @@ func TestLab_arrivalsAtOnce(t *testing.T) {
 		})
 	}
 
-	going.Wait()
+	fleettest.AwaitAll(t, &going)
 
 	there := strings.Fields(l.Virsh(t, to, "list", "--name"))
 	if all := strings.Fields(l.Virsh(t, to, "list", "--all", "--name")); len(there) != places || len(all) != places {

@@ -3,6 +3,7 @@ package fleet
 import (
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lifecycle"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -50,11 +51,11 @@ func TestLab_disksOfABusyPoolAreRemoved(t *testing.T) {
 	lab.Await(t, "libvirt to refuse for long", func() bool { return len(result) > 0 || refused() > before+120 })
 	release()
 
-	if err := <-made; err != nil {
+	if err := fleettest.Await(t, made); err != nil {
 		t.Error(err)
 	}
 
-	if r := <-result; r.err != nil || len(r.report.KeptDisks) > 0 {
+	if r := fleettest.Await(t, result); r.err != nil || len(r.report.KeptDisks) > 0 {
 		t.Errorf("deleting it: %+v, %v", r.report, r.err)
 	}
 

@@ -268,7 +268,7 @@ func TestLab_coldMoveThatBreaks(t *testing.T) {
 					t.Errorf("%+v, %+v, %v", now, state, err)
 				}
 
-				<-disturbed
+				fleettest.Await(t, disturbed)
 				undo()
 			}
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -61,7 +62,7 @@ func TestLab_ownDiskIsNoCopyOfAWrittenDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	<-done
+	fleettest.Await(t, done)
 
 	if !errors.Is(failed, storage.ErrInUse) || !strings.Contains(failed.Error(), source.Name) {
 		t.Errorf("%v; want that %q may write to the disk", failed, source.Name)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -88,16 +90,18 @@ func undoneMeanwhile(t *testing.T, late bool) {
 	case <-waits:
 	case r := <-made:
 		t.Fatalf("the other run didn't wait: %+v, %v", r.vm, r.err)
+	case <-time.After(fleettest.Patience):
+		fleettest.Hung(t, "the other run to wait")
 	}
 
 	cancel()
 	release()
 
-	if r := <-undone; r.vm != nil || !errors.Is(r.err, context.Canceled) {
+	if r := fleettest.Await(t, undone); r.vm != nil || !errors.Is(r.err, context.Canceled) {
 		t.Errorf("broken off: %+v, %v", r.vm, r.err)
 	}
 
-	r := <-made
+	r := fleettest.Await(t, made)
 
 	if late {
 		if r.vm != nil || !errors.Is(r.err, inventory.ErrExists) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -58,7 +59,10 @@ func TestLab_frozenRunDestroysNothingWhenResumed(t *testing.T) {
 
 	var said strings.Builder
 
-	frozen := exec.CommandContext(t.Context(), os.Args[0])
+	ctx, cancel := context.WithTimeout(t.Context(), fleettest.Patience)
+	defer cancel()
+
+	frozen := exec.CommandContext(ctx, os.Args[0])
 	frozen.Env = append(os.Environ(), stopperUUID+"="+vm.UUID,
 		stopperURI+"=qemu+unix:///system?socket="+on.Path("/run/libvirt/libvirt-sock"))
 	frozen.Stdout, frozen.Stderr = &said, &said

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -140,7 +141,7 @@ func TestLab_recordIsChangedByOneAtATime(t *testing.T) {
 	}
 
 	for range fleets {
-		if err := <-done; err != nil {
+		if err := fleettest.Await(t, done); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
 	guestagent "github.com/virtfleet/terraform-provider-virtfleet/internal/guest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -93,7 +94,7 @@ func TestLab_hungAgentIsAskedOnce(t *testing.T) {
 		all.Go(func() { seen[i] = look(name, false) })
 	}
 
-	all.Wait()
+	fleettest.AwaitAll(t, &all)
 
 	if n := asked() - questions; n != questions+hung {
 		t.Errorf("%d hung agents, and one that takes %d questions, were asked %d", hung, questions, n)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
@@ -273,7 +274,7 @@ func TestLab_lockOfAKilledRunIsTakenOver(t *testing.T) {
 	take(here, name)
 
 	var all sync.WaitGroup
-	defer all.Wait()
+	defer func() { fleettest.AwaitAll(t, &all) }()
 
 	for h, name := range map[*inventory.Host]string{here: name + "-second", there: name} {
 		all.Go(func() {

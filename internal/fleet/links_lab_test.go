@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -113,7 +114,7 @@ func atOnceThroughLinks(t *testing.T, l *lab.Lab, f *Fleet, wishes []placement.D
 		wg.Go(func() { _, errs[i] = f.Create(t.Context(), d) })
 	}
 
-	wg.Wait()
+	fleettest.AwaitAll(t, &wg)
 
 	running := 0
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -69,7 +70,7 @@ func TestLab_moveLocksByUUID(t *testing.T) {
 	})
 	release()
 
-	if err := <-moved; err != nil {
+	if err := fleettest.Await(t, moved); err != nil {
 		t.Error(err)
 	}
 

@@ -293,7 +293,7 @@ func doneOnce(t *testing.T, strategy string) {
 		})
 	}
 
-	wg.Wait()
+	fleettest.AwaitAll(t, &wg)
 
 	if states[0].Start.IsZero() == states[1].Start.IsZero() {
 		t.Errorf("states %+v; want one that moved", states)

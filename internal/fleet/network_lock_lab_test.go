@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -132,6 +133,8 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 					t.Errorf("%s: the other run didn't wait: %v", order, err)
 
 					ended <- err
+				case <-time.After(fleettest.Patience):
+					fleettest.Hung(t, "the other run to wait")
 				}
 
 				return held, func() {
@@ -156,7 +159,7 @@ func TestLab_networkIsRemovedWhileAReservationChanges(t *testing.T) {
 			t.Fatalf("%s: the first run takes no lock", order)
 		}
 
-		if err := <-ended; !errors.Is(err, do.err) {
+		if err := fleettest.Await(t, ended); !errors.Is(err, do.err) {
 			t.Errorf("%s: the other run: %v, want %v", order, err, do.err)
 		}
 
@@ -231,7 +234,7 @@ func TestLab_reservationsShareALock(t *testing.T) {
 		})
 	}
 
-	changes.Wait()
+	fleettest.AwaitAll(t, &changes)
 
 	if now := lock(); before == nil || now == nil || now.UUID != before.UUID {
 		t.Errorf("the lock is %v, it was %v", now, before)

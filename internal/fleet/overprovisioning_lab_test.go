@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
@@ -171,7 +172,7 @@ func TestLab_overprovisioning(t *testing.T) {
 		})
 	}
 
-	wg.Wait()
+	fleettest.AwaitAll(t, &wg)
 
 	if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs[:]...), storage.ErrOvercommitted) {
 		t.Errorf("two volumes: %v", errs)

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
@@ -507,7 +509,12 @@ func TestLab_ownDiskThatAnotherRunIsCreating(t *testing.T) {
 
 		select {
 		case <-waits:
-		case <-t.Context().Done():
+		case r := <-ended:
+			t.Errorf("the other run didn't wait: %v", r.err)
+
+			ended <- r
+		case <-time.After(fleettest.Patience):
+			fleettest.Hung(t, "the other run to wait")
 		}
 	}})
 
@@ -518,7 +525,7 @@ func TestLab_ownDiskThatAnotherRunIsCreating(t *testing.T) {
 
 	file := now.Metadata.OwnDisks["more"].Path
 
-	then := <-ended
+	then := fleettest.Await(t, ended)
 	if then.err != nil || then.vm.HasFile(file) || !strings.Contains(fmt.Sprint(then.vm.KeptDisks), file) {
 		t.Errorf("the other run: %+v, %v; want to be told that %s stays", then.vm, then.err, file)
 	}

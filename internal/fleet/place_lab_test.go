@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -46,7 +47,7 @@ func atOnce(t *testing.T, l *lab.Lab, runs []*Fleet, wishes ...placement.Desired
 		})
 	}
 
-	wg.Wait()
+	fleettest.AwaitAll(t, &wg)
 
 	return made
 }

@@ -66,7 +66,7 @@ func TestLab_reservationEndsWithItsLock(t *testing.T) {
 			reached = true
 
 			l.Virsh(t, h.Name, "secret-undefine", lock)
-			<-gone
+			fleettest.Await(t, gone)
 		}})
 
 		if err := a.try(); !reached || !errors.Is(err, ErrLeaseLost) {

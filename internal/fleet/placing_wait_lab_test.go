@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -45,7 +46,13 @@ func TestLab_placingWaitsNoLongerThanItsTime(t *testing.T) {
 		waited <- err
 	}()
 
-	<-waiting
+	select {
+	case <-waiting:
+	case err := <-waited:
+		t.Fatalf("it didn't wait for the other run: %v", err)
+	case <-time.After(fleettest.Patience):
+		fleettest.Hung(t, "the lock to be waited for")
+	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -59,7 +66,7 @@ func TestLab_placingWaitsNoLongerThanItsTime(t *testing.T) {
 		placed()
 	}
 
-	if err := <-waited; err != nil {
+	if err := fleettest.Await(t, waited); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -47,7 +48,7 @@ func TestLab_policiesOfTwoRunsAtOnce(t *testing.T) {
 			})
 		}
 
-		wg.Wait()
+		fleettest.AwaitAll(t, &wg)
 
 		return errs
 	}

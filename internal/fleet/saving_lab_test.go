@@ -1,14 +1,17 @@
 package fleet
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -39,7 +42,10 @@ func TestLab_stopWaitsForASave(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	saved := exec.CommandContext(t.Context(), "virsh", "--connect", l.Host("kvm1").SocketURI(), "save", vm.UUID, at)
+	ctx, cancel := context.WithTimeout(t.Context(), fleettest.Patience)
+	defer cancel()
+
+	saved := exec.CommandContext(ctx, "virsh", "--connect", l.Host("kvm1").SocketURI(), "save", vm.UUID, at)
 
 	var said strings.Builder
 
@@ -49,38 +55,44 @@ func TestLab_stopWaitsForASave(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := inventory.Await(t.Context(), vm, func(d *libvirt.Domain) bool {
-		return d != nil && d.State == libvirt.Paused && d.Reason == libvirt.ReasonSave
-	}); err != nil {
-		t.Fatal(err)
+	ended := make(chan error, 1)
+
+	go func() { ended <- saved.Wait() }()
+
+	if _, err := inventory.Await(ctx, vm, func(d *libvirt.Domain) bool {
+		return len(ended) > 0 || d != nil && d.State == libvirt.Paused && d.Reason == libvirt.ReasonSave
+	}); err != nil || len(ended) > 0 {
+		t.Fatalf("the save has not begun: %v: %s", err, said.String())
 	}
 
-	vm, err = f.FindNow(t.Context(), vm.UUID, lastOf(vm))
+	vm, err = f.FindNow(ctx, vm.UUID, lastOf(vm))
 	if err != nil || vm.Status() != status.StatusPaused {
 		t.Fatalf("%+v, %v", vm, err)
 	}
 
 	read := make(chan error, 1)
-	waiting := &onLog{Message: "waiting for the guest's memory to be written", Do: func() {
+	drain := sync.OnceFunc(func() {
 		go func() {
 			_, err := io.Copy(io.Discard, reader)
 			read <- err
 		}()
-	}}
-	listen(f, waiting)
+	})
+	listen(f, &onLog{Message: "waiting for the guest's memory to be written", Do: drain})
 
-	outcome, err := f.Stop(t.Context(), vm, 0)
+	outcome, err := f.Stop(ctx, vm, 0)
 	if err != nil || outcome != inventory.OutcomeNotRunning {
 		t.Errorf("stopped: %q, %v", outcome, err)
 	}
 
-	if err := saved.Wait(); err != nil {
+	drain() // Or the save never ends, if Stop didn't wait for it.
+
+	if err := fleettest.Await(t, ended); err != nil {
 		t.Errorf("the save: %v: %s", err, said.String())
 	}
 
 	_ = reader.Close()
 
-	if err := <-read; err != nil && !errors.Is(err, os.ErrClosed) {
+	if err := fleettest.Await(t, read); err != nil && !errors.Is(err, os.ErrClosed) {
 		t.Errorf("reading what is saved: %v", err)
 	}
 

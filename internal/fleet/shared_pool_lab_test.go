@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -52,7 +53,7 @@ func TestLab_sharedPoolIsOnePool(t *testing.T) {
 			})
 		})
 	}
-	wg.Wait()
+	fleettest.AwaitAll(t, &wg)
 
 	made := filepath.Join(dir, "a")
 	if errs[0] != nil {

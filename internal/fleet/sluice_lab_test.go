@@ -25,9 +25,12 @@ func sluice(t *testing.T, h *lab.Host, bytes int64, do func()) (socket string) {
 
 	g := &gated{bytes: bytes, do: sync.OnceFunc(do)}
 
-	var serving sync.WaitGroup
+	var (
+		accepting, serving sync.WaitGroup
+		ends               []net.Conn
+	)
 
-	serving.Go(func() {
+	accepting.Go(func() {
 		for {
 			near, err := listener.Accept()
 			if err != nil {
@@ -41,6 +44,8 @@ func sluice(t *testing.T, h *lab.Host, bytes int64, do func()) (socket string) {
 				continue
 			}
 
+			ends = append(ends, near, far)
+
 			serving.Go(func() { pass(far, io.TeeReader(near, g), near) })
 			serving.Go(func() { pass(near, far, far) })
 		}
@@ -49,7 +54,14 @@ func sluice(t *testing.T, h *lab.Host, bytes int64, do func()) (socket string) {
 	t.Cleanup(func() {
 		_ = listener.Close()
 
-		serving.Wait() // The fleet, which was made later, has closed its connections.
+		accepting.Wait()
+
+		// The fleet, which was made later, has closed its connections, unless one was left behind.
+		for _, end := range ends {
+			_ = end.Close()
+		}
+
+		serving.Wait()
 	})
 
 	return socket

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -179,7 +180,7 @@ func TestLab_baseGoesWhilePoolsStop(t *testing.T) {
 	}
 
 	over.Store(true)
-	<-ended
+	fleettest.Await(t, ended)
 }
 
 // A volume stays while a VM that is off has a disk outside all storage pools that is based on it, also through another

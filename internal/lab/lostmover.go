@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // LoseMover moves a running domain with virsh, which stops for good in the midst of it: it is frozen, its connection to
@@ -30,9 +31,12 @@ func (l *Lab) LoseMover(t testing.TB, domain string, from, to *Host) (wake func(
 		"tcp://"+to.Address)
 	var said strings.Builder
 	virsh.Stderr = &said
+	virsh.WaitDelay = waitDelay
 	if err := virsh.Start(); err != nil {
 		t.Fatal(err)
 	}
+	ended := make(chan error, 1)
+	go func() { ended <- virsh.Wait() }()
 	Await(t, "memory to be on its way", func() bool { return l.Copying(t, from.Name, domain) })
 	if err := virsh.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -57,9 +61,15 @@ func (l *Lab) LoseMover(t testing.TB, domain string, from, to *Host) (wake func(
 		if err := virsh.Process.Signal(syscall.SIGCONT); err != nil {
 			return err
 		}
-		if err := virsh.Wait(); err != nil {
-			return fmt.Errorf("%w: %s", err, said.String())
+		select {
+		case err := <-ended:
+			if err != nil {
+				err = fmt.Errorf("%w: %s", err, said.String())
+			}
+			return err
+		case <-time.After(patience):
+			t.Fatalf("waited %v for the virsh that was woken up", patience)
+			return nil
 		}
-		return nil
 	}
 }

@@ -201,9 +201,12 @@ const machinePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 func killGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	// Children that daemonised may hold the output open; they are not what we wait for.
-	cmd.WaitDelay = 2 * time.Second
+	cmd.WaitDelay = waitDelay
 }
+
+// waitDelay is how long a command's output is waited for once the command has ended. Children that daemonised may hold
+// it open; they are not what we wait for.
+const waitDelay = 2 * time.Second
 
 // capture runs cmd and returns its standard output; the error has what it said.
 func capture(cmd *exec.Cmd) (string, error) {

@@ -210,6 +210,12 @@ func (p *Proxy) pass(from, to net.Conn, depth func() int, deepest *int) {
 	pieces := make(chan piece, 4096)
 	var writer sync.WaitGroup
 	writer.Go(func() {
+		// A look at the host may end this goroutine, as Fatal does. The reader must not block on a channel without a reader.
+		defer func() {
+			_ = from.Close()
+			for range pieces { //nolint:revive // they are dropped
+			}
+		}()
 		for next := range pieces {
 			timer := time.NewTimer(time.Until(next.due))
 			<-timer.C
@@ -220,8 +226,7 @@ func (p *Proxy) pass(from, to net.Conn, depth func() int, deepest *int) {
 			*deepest = max(*deepest, next.depth)
 			p.mu.Unlock()
 			if _, err := to.Write(next.data); err != nil {
-				// The reader must not block on a channel that has no reader.
-				_ = from.Close()
+				return
 			}
 		}
 	})

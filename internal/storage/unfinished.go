@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,18 @@ import (
 // unfinishedPatience is how long hosts are asked for the records of volumes that runs are creating. One that hangs
 // doesn't keep the others from being heard.
 const unfinishedPatience = 10 * time.Second
+
+// ErrIncompleteInTime says that the time was over while a volume was created that takes long. The next attempt creates
+// it again: libvirt, which continues, doesn't tell whether it completes it.
+var ErrIncompleteInTime = errors.New("the volume isn't complete")
+
+// explainLate adds ErrIncompleteInTime to the error of a volume to the whole of which content is written.
+func (d *Disk) explainLate(err error) error {
+	if (d.Clone != nil || Thick(d.Preallocation)) && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", ErrIncompleteInTime, err)
+	}
+	return err
+}
 
 // Unfinished is a volume that a run is creating, or was creating when it was interrupted: it may lack a part of its
 // content.

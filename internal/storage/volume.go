@@ -83,7 +83,7 @@ func (s *Storage) CreateVolume(ctx context.Context, host string, d Disk) (made *
 		made, err = s.createVolume(ctx, h, d)
 		return err
 	})
-	return made, err
+	return made, d.explainLate(err)
 }
 
 func (s *Storage) createVolume(

@@ -3,6 +3,7 @@ package fleettest
 import (
 	"os"
 	"runtime/pprof"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +33,20 @@ func Await[T any](t *testing.T, over <-chan T) T {
 		Hung(t, "the end of a run")
 		panic("unreachable")
 	}
+}
+
+// AwaitAll waits until all goroutines of a group have ended.
+func AwaitAll(t *testing.T, all *sync.WaitGroup) {
+	t.Helper()
+
+	over := make(chan struct{})
+
+	go func() {
+		defer close(over)
+		all.Wait()
+	}()
+
+	Await(t, over)
 }
 
 // AwaitCopying waits until the VM's memory is on its way from the host. A run that ends before that, which over says,

@@ -106,9 +106,20 @@ func (h *OnLog) Handle(_ context.Context, r slog.Record) error {
 	h.Do = nil
 	h.mu.Unlock()
 
-	if do != nil { // It may log, too.
-		do()
+	if do == nil {
+		return nil
 	}
+
+	// It may log, too. It may also end its goroutine with Fatal: that must not be the one that logs, for whose work others
+	// may wait.
+	over := make(chan struct{})
+
+	go func() {
+		defer close(over)
+		do()
+	}()
+
+	<-over
 
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -27,10 +28,14 @@ type Host struct {
 
 	files    seenFiles
 	lookups  timeouts // when libvirt is asked for files by their paths
-	networks ownNetworks
-	devices  seenDevices
-	postCopy postCopy
-	mounts   mountTables
+	networks asked[ownNetworks]
+	handed   asked[handedDevices]
+	devices  asked[deviceList] // by kind
+	postCopy asked[postCopySetting]
+	mounts   asked[mountTables]
+	// mountsShown says what the last mounts had.
+	mountsShown shownMounts
+
 	looks    looks
 	readings looks
 
@@ -48,12 +53,12 @@ type View struct {
 	Info    *libvirt.HostInfo
 	Domains map[string]*Entry // by UUID
 	Err     error             // nil if the host answered
-	record  *recordCell
 	index   *viewIndex
-	volumes *seenVolumes
-	// controllers, stopped, pools, creating and arriving are shared by the views of one reading.
+	// The rest is shared by the views of one reading.
+	record      *asked[*hostrecord.Record]
+	volumes     *asked[poolListing] // by pool
 	controllers *seenControllers
-	stopped     *seenStopped
+	stopped     *asked[[]libvirt.StoragePool]
 	pools       *asked[string]
 	creating    *asked[[]string]
 	arriving    *asked[map[string]ArrivingFiles]
@@ -63,8 +68,9 @@ type View struct {
 // NewView returns a view with what a host reported about itself and its domains.
 func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
 	return &View{
-		Info: info, Domains: domains, record: &recordCell{}, index: &viewIndex{}, volumes: &seenVolumes{},
-		controllers: &seenControllers{}, stopped: &seenStopped{}, pools: &asked[string]{},
+		Info: info, Domains: domains, index: &viewIndex{}, record: &asked[*hostrecord.Record]{},
+		volumes: &asked[poolListing]{}, controllers: &seenControllers{}, stopped: &asked[[]libvirt.StoragePool]{},
+		pools:    &asked[string]{},
 		creating: &asked[[]string]{}, arriving: &asked[map[string]ArrivingFiles]{},
 	}
 }

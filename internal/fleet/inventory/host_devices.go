@@ -3,7 +3,6 @@ package inventory
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -44,13 +43,7 @@ func scsiID(d libvirt.NodeDevice) string {
 	return strings.ReplaceAll(strings.TrimPrefix(d.Name, "scsi_"), "_", ":")
 }
 
-// seenDevices are the devices that a host last listed, by kind.
-type seenDevices struct {
-	sync.Mutex
-
-	kinds map[string]deviceList
-}
-
+// deviceList are the devices of one kind that a host listed.
 type deviceList struct {
 	at    time.Time
 	ids   map[string]bool
@@ -85,41 +78,32 @@ func (h *Host) devicesOf(ctx context.Context, of string) deviceList {
 		return deviceList{}
 	}
 
-	h.devices.Lock()
-	defer h.devices.Unlock()
+	current := func(l deviceList) bool { return time.Since(l.at) < viewAge }
 
-	list, asked := h.devices.kinds[of]
-	if asked && time.Since(list.at) < viewAge {
-		return list
-	}
+	list, err := h.devices.getIf(ctx, of, current, func(ctx context.Context) (deviceList, error) {
+		found, err := h.Conn.NodeDevices(ctx, []string{kind.capability})
 
-	found, err := h.Conn.NodeDevices(ctx, []string{kind.capability})
+		others := found
+		if err == nil && len(found) == 0 {
+			others, err = h.Conn.NodeDevices(ctx, []string{commonCapability})
+		}
 
-	others := found
-	if err == nil && len(found) == 0 {
-		others, err = h.Conn.NodeDevices(ctx, []string{commonCapability})
-	}
+		list := deviceList{
+			at: time.Now(), ids: make(map[string]bool, len(found)), byAddress: make(map[string]string),
+			known: len(others) > 0,
+		}
+		for _, d := range found {
+			list.ids[kind.id(d)] = true
+			if d.BusAddress != "" {
+				list.byAddress[d.BusAddress] = kind.id(d)
+			}
+		}
 
+		return list, err
+	})
 	if err != nil {
 		return deviceList{}
 	}
-
-	list = deviceList{
-		at: time.Now(), ids: make(map[string]bool, len(found)), byAddress: make(map[string]string),
-		known: len(others) > 0,
-	}
-	for _, d := range found {
-		list.ids[kind.id(d)] = true
-		if d.BusAddress != "" {
-			list.byAddress[d.BusAddress] = kind.id(d)
-		}
-	}
-
-	if h.devices.kinds == nil {
-		h.devices.kinds = make(map[string]deviceList)
-	}
-
-	h.devices.kinds[of] = list
 
 	return list
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -14,40 +13,18 @@ import (
 // keeps data of the provider that belongs to no domain.
 const RecordUsage = "virtfleet:host-record"
 
-// recordCell holds a view's record. If it could not be read together with the view, it is read when it is first needed.
-type recordCell struct {
-	mu     sync.Mutex
-	record *hostrecord.Record
-}
-
-// preload reads the record. An error is left to the reader who needs the record.
-func (c *recordCell) preload(ctx context.Context, h *Host) {
-	record, _, err := ReadRecord(ctx, h)
-	if err != nil {
-		return
-	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	c.record = record
-}
-
-// RecordOf returns the record of a host that answered, as of the snapshot. Callers must not change it.
+// RecordOf returns the record of a host that answered, as of the snapshot. If it could not be read together with the
+// view, it is read when it is first needed. Callers must not change it.
 func (a Reply) RecordOf(ctx context.Context) (*hostrecord.Record, error) {
-	a.View.record.mu.Lock()
-	defer a.View.record.mu.Unlock()
+	return a.View.recordOf(ctx, a.Host)
+}
 
-	if a.View.record.record == nil {
-		record, _, err := ReadRecord(ctx, a.Host)
-		if err != nil {
-			return nil, err
-		}
+func (v *View) recordOf(ctx context.Context, h *Host) (*hostrecord.Record, error) {
+	return v.record.get(ctx, "", func(ctx context.Context) (*hostrecord.Record, error) {
+		record, _, err := ReadRecord(ctx, h)
 
-		a.View.record.record = record
-	}
-
-	return a.View.record.record, nil
+		return record, err
+	})
 }
 
 // RecordIfAny is RecordOf for a host that may not have answered.
@@ -101,7 +78,11 @@ func (h *Host) ForgetCordon() {
 	v := h.view
 	h.mu.Unlock()
 
-	if v == nil || !v.record.isCordoned() {
+	if v == nil {
+		return
+	}
+
+	if record, is := v.record.seen(""); !is || record.Cordon == nil {
 		return
 	}
 
@@ -110,20 +91,9 @@ func (h *Host) ForgetCordon() {
 
 	if h.view == v {
 		next := *v
-		next.record = &recordCell{}
+		next.record = &asked[*hostrecord.Record]{}
 		h.view = &next
 	}
-}
-
-// isCordoned reports whether the record, if it was read, has a cordon. It is false while the record is being read.
-func (c *recordCell) isCordoned() bool {
-	if !c.mu.TryLock() {
-		return false
-	}
-
-	defer c.mu.Unlock()
-
-	return c.record != nil && c.record.Cordon != nil
 }
 
 // ForgetRecord makes the next reader read the record from the host again.
@@ -136,7 +106,7 @@ func (h *Host) ForgetRecord() {
 
 	if h.view != nil {
 		next := *h.view
-		next.record = &recordCell{}
+		next.record = &asked[*hostrecord.Record]{}
 		h.view = &next
 	}
 }

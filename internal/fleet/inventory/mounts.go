@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -21,13 +21,14 @@ const (
 // mountsAge is how long these files are cached: they are read once for the disks of many VMs.
 const mountsAge = time.Second
 
-// mountTables are the cached files of a host.
+// mountTables are these files of a host.
 type mountTables struct {
-	sync.Mutex
-
 	at               time.Time
 	planned, mounted string
 }
+
+// shownMounts says which of these files a host has shown.
+type shownMounts struct{ planned, mounted atomic.Bool }
 
 // MountTables returns the host's /etc/fstab and its table of mounts, as they were a second ago at most; "" for one that
 // the host never shows: its files can't be read, or there is none. An error means that it shows them another time.
@@ -36,26 +37,30 @@ func (h *Host) MountTables(ctx context.Context) (planned, mounted string, err er
 		return "", "", nil
 	}
 
-	h.mounts.Lock()
-	defer h.mounts.Unlock()
+	current := func(m mountTables) bool { return time.Since(m.at) < mountsAge }
 
-	was := &h.mounts
-	if time.Since(was.at) < mountsAge {
-		return was.planned, was.mounted, nil
-	}
+	m, err := h.mounts.getIf(ctx, "", current, h.readMounts)
 
-	if planned, err = h.mountTable(ctx, plannedMounts, was.planned != ""); err != nil {
-		return "", "", err
+	return m.planned, m.mounted, err
+}
+
+// readMounts reads both files.
+func (h *Host) readMounts(ctx context.Context) (m mountTables, err error) {
+	if m.planned, err = h.mountTable(ctx, plannedMounts, h.mountsShown.planned.Load()); err != nil {
+		return mountTables{}, err
 	}
 
 	// Whoever sees the host's fstab sees its mounts, too.
-	if mounted, err = h.mountTable(ctx, presentMounts, was.mounted != "" || planned != ""); err != nil {
-		return "", "", err
+	shown := h.mountsShown.mounted.Load() || m.planned != ""
+	if m.mounted, err = h.mountTable(ctx, presentMounts, shown); err != nil {
+		return mountTables{}, err
 	}
 
-	was.at, was.planned, was.mounted = time.Now(), planned, mounted
+	h.mountsShown.planned.Store(m.planned != "")
+	h.mountsShown.mounted.Store(m.mounted != "")
+	m.at = time.Now()
 
-	return planned, mounted, nil
+	return m, nil
 }
 
 // mountTable reads one of the files. It returns "" for one that the host doesn't show, unless it is known to.

@@ -3,7 +3,6 @@ package inventory
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -13,72 +12,83 @@ import (
 // cost a call for each VM.
 const networksAge = 5 * time.Minute
 
-// ownNetworks is the cached list of a host's own networks.
+// ownNetworks are a host's own networks.
 type ownNetworks struct {
-	sync.Mutex
-
 	at  time.Time
 	own map[string]bool
-	// plain are the networks that give interfaces no device of the host, as of plainAt.
+}
+
+// handedDevices are the networks of a host by what they give to interfaces.
+type handedDevices struct {
+	at time.Time
+	// plain are the networks that give interfaces no device of the host, devices the PCI devices that active ones give.
 	plain   map[string]bool
-	plainAt time.Time
+	devices map[string][]string
 }
 
 // OwnNetworks returns the names of the networks that don't leave the host, or nil if they are unknown.
 func (h *Host) OwnNetworks(ctx context.Context) map[string]bool {
-	h.networks.Lock()
-	defer h.networks.Unlock()
+	current := func(n ownNetworks) bool { return time.Since(n.at) < networksAge }
 
-	if time.Since(h.networks.at) < networksAge {
-		return h.networks.own
-	}
+	n, err := h.networks.getIf(ctx, "", current, func(ctx context.Context) (ownNetworks, error) {
+		list, err := h.Conn.Networks(ctx)
+		n := ownNetworks{at: time.Now(), own: map[string]bool{}}
 
-	list, err := h.Conn.Networks(ctx)
+		for _, network := range list {
+			if migration.IsHostLocal(network) {
+				n.own[network.Name] = true
+			}
+		}
+
+		return n, err
+	})
 	if err != nil {
 		return nil
 	}
 
-	h.networks.at, h.networks.own = time.Now(), map[string]bool{}
-	for _, n := range list {
-		if migration.IsHostLocal(n) {
-			h.networks.own[n.Name] = true
-		}
-	}
-
-	return h.networks.own
+	return n.own
 }
 
 // HandedOut returns the PCI devices that those of the networks which are active and of forward mode hostdev give to
 // interfaces, by network; nil if there are none. The host is only asked about networks that may be such ones: that a
 // network isn't is cached for viewAge, so that a plan of many VMs asks once.
 func (h *Host) HandedOut(ctx context.Context, names []string) map[string][]string {
-	h.networks.Lock()
-	defer h.networks.Unlock()
+	current := func(n handedDevices) bool {
+		return time.Since(n.at) < viewAge && !slices.ContainsFunc(names, func(name string) bool { return !n.plain[name] })
+	}
 
-	current := time.Since(h.networks.plainAt) < viewAge
-	if !slices.ContainsFunc(names, func(name string) bool { return !current || !h.networks.plain[name] }) {
+	if len(names) == 0 {
 		return nil
 	}
 
-	list, err := h.Conn.Networks(ctx)
+	n, err := h.handed.getIf(ctx, "", current, func(ctx context.Context) (handedDevices, error) {
+		list, err := h.Conn.Networks(ctx)
+		n := handedDevices{at: time.Now(), plain: map[string]bool{}, devices: map[string][]string{}}
+
+		for _, network := range list {
+			switch {
+			case len(network.Devices) == 0:
+				n.plain[network.Name] = true
+			case network.Active:
+				n.devices[network.Name] = network.Devices
+			}
+		}
+
+		return n, err
+	})
 	if err != nil {
 		return nil // libvirt then reports a network that has no device left
 	}
 
-	h.networks.plainAt, h.networks.plain = time.Now(), map[string]bool{}
-
 	var devices map[string][]string
 
-	for _, n := range list {
-		switch {
-		case len(n.Devices) == 0:
-			h.networks.plain[n.Name] = true
-		case n.Active && slices.Contains(names, n.Name):
+	for _, name := range names {
+		if of := n.devices[name]; of != nil {
 			if devices == nil {
 				devices = make(map[string][]string)
 			}
 
-			devices[n.Name] = n.Devices
+			devices[name] = of
 		}
 	}
 

@@ -3,7 +3,6 @@ package inventory
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -14,10 +13,8 @@ const UserFaults = "/proc/sys/vm/unprivileged_userfaultfd"
 // postCopyAge is how long the kernel's setting is cached.
 const postCopyAge = 5 * time.Minute
 
-// postCopy is the cached setting of a host.
-type postCopy struct {
-	sync.Mutex
-
+// postCopySetting is what a host's kernel says of post-copy.
+type postCopySetting struct {
 	at      time.Time
 	refused bool
 }
@@ -31,19 +28,13 @@ func (h *Host) RefusesPostCopy(ctx context.Context) bool {
 		return false
 	}
 
-	h.postCopy.Lock()
-	defer h.postCopy.Unlock()
+	current := func(s postCopySetting) bool { return time.Since(s.at) < postCopyAge }
 
-	if time.Since(h.postCopy.at) < postCopyAge {
-		return h.postCopy.refused
-	}
+	s, err := h.postCopy.getIf(ctx, "", current, func(ctx context.Context) (postCopySetting, error) {
+		setting, err := h.Config.ReadEnd(ctx, UserFaults, 16)
 
-	setting, err := h.Config.ReadEnd(ctx, UserFaults, 16)
-	if err != nil {
-		return false // older kernels don't have it, and allow every user
-	}
+		return postCopySetting{at: time.Now(), refused: strings.TrimSpace(string(setting)) == "0"}, err
+	})
 
-	h.postCopy.at, h.postCopy.refused = time.Now(), strings.TrimSpace(string(setting)) == "0"
-
-	return h.postCopy.refused
+	return err == nil && s.refused // older kernels don't have it, and allow every user
 }

@@ -135,7 +135,8 @@ func readView(ctx context.Context, h *Host) *View {
 		addJobs(ctx, h.Conn, v.Domains)
 	})
 	// Nearly every reader of a view needs the record as well. Asked for later, it costs each plan further round trips.
-	wg.Go(func() { v.record.preload(ctx, h) })
+	// An error is left to the reader who needs it.
+	wg.Go(func() { _, _ = v.recordOf(ctx, h) })
 	wg.Wait()
 
 	v.Err = infoErr

@@ -2,38 +2,14 @@ package inventory
 
 import (
 	"context"
-	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// seenVolumes are the volumes that a host's storage pools had in a view, by pool. A pool is listed when its volumes are
-// first needed.
-type seenVolumes struct {
-	mu    sync.Mutex
-	pools map[string]*poolListing
-}
-
+// poolListing are the volumes that a storage pool had in a view.
 type poolListing struct {
-	mu      sync.Mutex
-	listed  bool
 	changes uint64 // volumeChanges before the pool was listed
 	volumes []libvirt.Volume
-}
-
-func (s *seenVolumes) of(pool string) *poolListing {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	if s.pools == nil {
-		s.pools = make(map[string]*poolListing)
-	}
-
-	if s.pools[pool] == nil {
-		s.pools[pool] = &poolListing{}
-	}
-
-	return s.pools[pool]
 }
 
 // PoolVolumes returns the volumes of a host's storage pool, as of the snapshot: listing a pool costs a call for each of
@@ -45,24 +21,16 @@ func (inv *Inventory) PoolVolumes(ctx context.Context, h *Host, pool string) ([]
 		return nil, err
 	}
 
-	l := v.volumes.of(pool)
+	current := func(l poolListing) bool { return l.changes == inv.volumeChanges() }
 
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l, err := v.volumes.getIf(ctx, pool, current, func(ctx context.Context) (poolListing, error) {
+		changes := inv.volumeChanges()
+		volumes, err := h.Conn.PoolVolumes(ctx, pool)
 
-	changes := inv.volumeChanges()
-	if l.listed && l.changes == changes {
-		return l.volumes, nil
-	}
+		return poolListing{changes: changes, volumes: volumes}, err
+	})
 
-	volumes, err := h.Conn.PoolVolumes(ctx, pool)
-	if err != nil {
-		return nil, err
-	}
-
-	l.listed, l.changes, l.volumes = true, changes, volumes
-
-	return volumes, nil
+	return l.volumes, err
 }
 
 // volumeChanges counts what this process may have changed in the storage pools of any host: hosts share pools.

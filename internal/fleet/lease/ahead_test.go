@@ -308,6 +308,61 @@ func TestLiveHolder_thenTake(t *testing.T) {
 	}
 }
 
+// A killed run leaves the leases of many VMs on two hosts. Who asks for the holder of each, one VM after another, waits
+// for the first one, and meanwhile the others are watched. Each further answer costs one read and no wait.
+func TestLiveHolder_manyOfAKilledRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const many, dead = 40, time.Minute
+
+		began, over, hosts := time.Now(), make(chan struct{}), twoHosts()
+		lifetime, die := context.WithCancel(t.Context())
+		hers := newRun(hosts, 1, 1, []befalls{{fault{kind: killed, from: dead}, ""}}, began, over)
+		his := newRun(hosts, 2, 1, nil, began, over)
+		alice, bob := newKeeper(lifetime, "alice", hers), newKeeper(lifetime, "bob", his)
+		name := func(i int) (host, object string) { return []string{"a", "b"}[i%2], fmt.Sprintf("vm%d", i) }
+
+		for i := range many {
+			host, object := name(i)
+			if _, _, err := alice.Take(t.Context(), hers[host], object, "moving"); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		_ = admission.Pause(t.Context(), 2*dead-time.Since(began))
+
+		var waited, read time.Duration
+
+		for i := range many {
+			host, object := name(i)
+			start := time.Now()
+
+			if who, err := bob.LiveHolder(t.Context(), his[host], object); err != nil || who != "" {
+				t.Errorf("%s: %q, %v", object, who, err)
+			}
+
+			waited += time.Since(start)
+			start = time.Now()
+
+			if _, err := Current(t.Context(), his[host], object); err != nil {
+				t.Error(err)
+			}
+
+			read += time.Since(start)
+		}
+
+		// The first one is read unchangedPolls times, and the watch of the others begins silentPolls later.
+		if most := (unchangedPolls+silentPolls)*(pollInterval+read/many) + read + 5*time.Second; waited > most {
+			t.Errorf("%d answers took %v, of which reads %v; want %v at most", many, waited, read, most)
+		}
+
+		die()
+		close(over)
+		alice.Wait()
+		bob.Wait()
+	})
+}
+
 // Whatever befalls runs that take several leases one after another, no two of them change an object at one time. Each
 // run takes over only what it has itself read unchanged for the full time, and what dead ones left is taken over.
 func TestProperty_severalLeasesOfARun(t *testing.T) {

@@ -251,6 +251,10 @@ func (k *Keeper) LiveHolder(ctx context.Context, on Store, name string) (string,
 
 		k.ahead.Store(keyOf(on, name), w)
 
+		if w.abandoned() {
+			break // Of many VMs that a killed run left, each would wait otherwise, though its watch is over.
+		}
+
 		if err := admission.Pause(ctx, pollInterval); err != nil {
 			return "", err
 		}

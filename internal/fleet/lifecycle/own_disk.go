@@ -283,7 +283,12 @@ func (c *diskCreator) makeOwnDisk(ctx context.Context, key string, o domain.OwnD
 			return err
 		}
 
-		if err := c.releaseOwnDisk(ctx, c.host, c.id, key, o, false); err != nil {
+		err = c.releaseOwnDisk(ctx, c.host, c.id, key, o, false)
+		if errors.Is(err, context.DeadlineExceeded) { // libvirt still copies for the run before.
+			err = fmt.Errorf("%w: %w", storage.ErrIncompleteInTime, err)
+		}
+
+		if err != nil {
 			return err
 		}
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // Failure is an error for the user. Only Verb, Noun and Err are required. Other fields that aren't set are taken from
@@ -119,7 +120,11 @@ func (f Failure) completed() (complete Failure, happened, cause string) {
 	}
 	if limit := f.limit(); limit != nil {
 		f.Limit = limit
-		if !errors.Is(f.Err, fleet.ErrLocked) { // The other run is the reason, not a slow host.
+		switch {
+		case errors.Is(f.Err, fleet.ErrLocked): // The other run is the reason, not a slow host.
+		case errors.Is(f.Err, storage.ErrIncompleteInTime):
+			own = limit.remedyOfCopy()
+		default:
 			own = cmp.Or(own, limit.remedy())
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // TestFailure_saysWhichLimitWasReached proves that an operation which ran out of time names the attribute that limits
@@ -73,6 +74,13 @@ func TestFailure_callEndedByLimit(t *testing.T) {
 		if got != want {
 			t.Errorf("%v:\n%s\nwant:\n%s", kind, got, want)
 		}
+	}
+	begun := &fleet.Error{
+		VM: "web", Detail: "creating disk \"root\"", Err: fmt.Errorf("%w: %w", storage.ErrIncompleteInTime, late),
+	}
+	got := tfdiag.Failure{Verb: "x", Noun: "x", Err: begun}.Error().Detail()
+	if !strings.Contains(got, "raise timeouts.update to more than twice that time") || strings.Contains(got, "recognized") {
+		t.Errorf("a disk that is made again each time: %s", got)
 	}
 	locked := &fleet.Error{VM: "web", Kind: fleet.ErrLocked, Detail: "alice@desk is updating it", Err: late}
 	if got := (tfdiag.Failure{Verb: "x", Noun: "x", Err: locked}).Error().Detail(); strings.Contains(got, "raise") {

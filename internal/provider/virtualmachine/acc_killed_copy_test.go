@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
@@ -48,8 +49,9 @@ func restoreState(t *testing.T, tf *acctest.CLI, before []byte) {
 }
 
 // TestAccVirtualMachine_killedCopy: Terraform and the provider end while libvirt copies an image into a disk, which
-// libvirt continues. The next apply begins at once. It waits for the copy, which may lack a part, and makes the disk
-// again: for a VM that is being created, and for one that runs.
+// libvirt continues, or the time for the VM is over, and the error says what to set. The next apply begins at once. It
+// waits for the copy, which may lack a part, and makes the disk again: for a VM that is being created, and for one that
+// runs.
 func TestAccVirtualMachine_killedCopy(t *testing.T) {
 	t.Parallel()
 	interrupt := func(t *testing.T, apply *acctest.Running) {
@@ -66,6 +68,17 @@ func TestAccVirtualMachine_killedCopy(t *testing.T) {
 		})
 		interrupt(t, apply)
 	}
+	late := func(t *testing.T, apply *acctest.Running) {
+		t.Helper()
+		select {
+		case <-apply.Done():
+		case <-time.After(soon):
+			t.Fatalf("the apply outlasts its time:\n%s", apply.Output())
+		}
+		if said := strings.Join(strings.Fields(apply.Output()), " "); !strings.Contains(said, "raise timeouts.create to more") {
+			t.Errorf("the apply doesn't say what to set:\n%s", said)
+		}
+	}
 	kill := func(t *testing.T, apply *acctest.Running) {
 		t.Helper()
 		if err := apply.Kill(); err != nil {
@@ -76,9 +89,12 @@ func TestAccVirtualMachine_killedCopy(t *testing.T) {
 		// runs says that the VM runs, and gets the disk as a second one.
 		runs bool
 		end  func(*testing.T, *acctest.Running)
+		// timeouts are the VM's when the copy begins.
+		timeouts string
 	}{
 		"a new VM":                    {end: kill},
 		"a new VM, interrupted twice": {end: twice},
+		"a new VM, too late":          {end: late, timeouts: `{ create = "20s" }`},
 		"a running VM":                {runs: true, end: kill},
 	} {
 		t.Run(moment, func(t *testing.T) {
@@ -93,15 +109,17 @@ func TestAccVirtualMachine_killedCopy(t *testing.T) {
 			base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: host}}}.String() + poolWithImage(name, imageFile(t))
 			const blank, copied = `{ pool = virtfleet_storage_pool.vms.name, size = "8Mi" }`,
 				`{ pool = virtfleet_storage_pool.vms.name, image = virtfleet_image.base.id, clone = "full", size = "48Mi" }`
-			config := func(disks string) {
+			config := func(disks, timeouts string) {
 				t.Helper()
-				tf.Config(t, base+idleVM(l, name).with(hcl{"host": quote(host.Name), "disks": disks}).String())
+				tf.Config(t, base+idleVM(l, name).with(hcl{
+					"host": quote(host.Name), "disks": disks, "timeouts": timeouts,
+				}).String())
 			}
 			tf.Config(t, base)
 			disks, want := `{ root = `+copied+` }`, []string{"base", name + "-root"}
 			process := &started{l: l, host: host.Name, name: name}
 			if m.runs {
-				config(`{ root = ` + blank + ` }`)
+				config(`{ root = `+blank+` }`, "")
 				disks, want = `{ root = `+blank+`, more = `+copied+` }`, []string{"base", name + "-more", name + "-root"}
 			}
 			tf.Run(t, "apply")
@@ -109,7 +127,7 @@ func TestAccVirtualMachine_killedCopy(t *testing.T) {
 				process.pid = process.read(t)
 			}
 
-			config(disks)
+			config(disks, m.timeouts)
 			state, err := os.ReadFile(filepath.Join(tf.Dir, "terraform.tfstate"))
 			if err != nil {
 				t.Fatal(err)
@@ -123,6 +141,7 @@ func TestAccVirtualMachine_killedCopy(t *testing.T) {
 			restoreState(t, tf, state)
 			id := uuidOf(t, l, host.Name, name)
 
+			config(disks, "")
 			trace := tf.Trace()
 			next := tf.Start(t, "apply")
 			waitWhileRunning(t, "libvirt to be waited for", next, func() bool {
