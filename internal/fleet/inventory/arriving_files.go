@@ -118,3 +118,29 @@ func (h *Host) isAmong(ctx context.Context, file string, paths []string) bool {
 
 	return len(same) > 0
 }
+
+// VerifyNoHalfCopy returns ErrBusy if a file of a host isn't known to be whole, because of a move that copies it there.
+// It asks the host now. The file of a VM that has arrived is whole, also if the record of its move is still there.
+func (inv *Inventory) VerifyNoHalfCopy(ctx context.Context, host, file string) error {
+	h, err := inv.UsableHost(host)
+	if err != nil {
+		return err
+	}
+
+	arriving, err := readArriving(ctx, h)
+	if err != nil {
+		return err
+	}
+
+	maps.DeleteFunc(arriving, func(uuid string, _ ArrivingFiles) bool {
+		vm, err := inv.FindNow(ctx, uuid, LastKnown{})
+
+		return err == nil && vm.On == h && vm.PersistentSpec != nil && !vm.Migrating
+	})
+
+	if why, remedy := h.Unfinished(ctx, arriving, file, ""); why != "" {
+		return &Error{Host: host, Kind: ErrBusy, Detail: why, Remedy: remedy, Next: Retry}
+	}
+
+	return nil
+}
