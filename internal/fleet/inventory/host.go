@@ -51,9 +51,9 @@ type View struct {
 	record  *recordCell
 	index   *viewIndex
 	volumes *seenVolumes
-	// controllers, stopped, pools, creating and arriving are shared by the views of one reading.
+	// controllers, allPools, pools, creating and arriving are shared by the views of one reading.
 	controllers *seenControllers
-	stopped     *seenStopped
+	allPools    *asked[[]libvirt.StoragePool]
 	pools       *asked[string]
 	creating    *asked[[]string]
 	arriving    *asked[map[string]ArrivingFiles]
@@ -64,7 +64,7 @@ type View struct {
 func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
 	return &View{
 		Info: info, Domains: domains, record: &recordCell{}, index: &viewIndex{}, volumes: &seenVolumes{},
-		controllers: &seenControllers{}, stopped: &seenStopped{}, pools: &asked[string]{},
+		controllers: &seenControllers{}, allPools: &asked[[]libvirt.StoragePool]{}, pools: &asked[string]{},
 		creating: &asked[[]string]{}, arriving: &asked[map[string]ArrivingFiles]{},
 	}
 }
