@@ -51,12 +51,14 @@ type View struct {
 	record  *recordCell
 	index   *viewIndex
 	volumes *seenVolumes
-	// controllers, allPools, pools, creating and arriving are shared by the views of one reading.
+	// The following are shared by the views of one reading.
 	controllers *seenControllers
 	allPools    *asked[[]libvirt.StoragePool]
 	pools       *asked[string]
 	creating    *asked[[]string]
 	arriving    *asked[map[string]ArrivingFiles]
+	marks       *asked[map[string]FileMark]
+	volumeNames *asked[[]string]
 	at          time.Time
 }
 
@@ -66,6 +68,7 @@ func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
 		Info: info, Domains: domains, record: &recordCell{}, index: &viewIndex{}, volumes: &seenVolumes{},
 		controllers: &seenControllers{}, allPools: &asked[[]libvirt.StoragePool]{}, pools: &asked[string]{},
 		creating: &asked[[]string]{}, arriving: &asked[map[string]ArrivingFiles]{},
+		marks: &asked[map[string]FileMark]{}, volumeNames: &asked[[]string]{},
 	}
 }
 

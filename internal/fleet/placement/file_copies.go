@@ -94,8 +94,15 @@ func (p *Scheduler) filesOn(
 		}
 	}
 
-	marks := p.hosts.FileMarks(ctx, a.Host, slices.Compact(slices.Sorted(maps.Values(paths))))
+	wanted := slices.Compact(slices.Sorted(maps.Values(paths)))
 	files := map[string]fileCopy{}
+
+	var marks map[string]inventory.FileMark
+	if d.Planned {
+		marks = p.hosts.MarksInView(ctx, a, wanted)
+	} else {
+		marks = p.hosts.FileMarks(ctx, a.Host, wanted)
+	}
 
 	for attribute, file := range paths {
 		if m, there := marks[file]; there {
