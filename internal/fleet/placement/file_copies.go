@@ -88,8 +88,9 @@ func (p *Scheduler) filesOn(
 	for attribute, disk := range disks {
 		file, device := d.diskOn(ctx, a, disk)
 		elsewhere := d.Metadata.Host != "" && d.Metadata.Host != a.Host.Name
+		others := elsewhere && file != disk && d.hasOtherUser(a.View, file)
 
-		if !device && isAskable(file) && !(elsewhere && file != disk && d.hasOtherUser(a.View, file)) {
+		if !device && !others && isAskable(file) {
 			paths[attribute] = file
 		}
 	}
@@ -113,8 +114,8 @@ func (p *Scheduler) filesOn(
 	return files
 }
 
-// diskOn returns the path at which a host has a disk that is declared by a path or as "<pool>/<name>", if it has it, and
-// whether that is a block device of this host alone. The path is "" if the host has no such pool of files or devices.
+// diskOn returns the path at which a host has a disk that is declared by a path or as "<pool>/<name>", if it has it,
+// and whether that is a block device of this host alone. The path is "" if the host has no such pool of files or devices.
 func (d Desired) diskOn(ctx context.Context, a inventory.Reply, disk string) (at string, device bool) {
 	ref := storage.ParseRef(disk)
 	if ref == nil {

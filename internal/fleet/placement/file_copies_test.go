@@ -146,6 +146,6 @@ func TestCopiesDiffer_asksOnce(t *testing.T) {
 	}
 
 	if asked.Load() != 0 || listed.Load() != hosts || tell != 4 {
-		t.Errorf("%d programs looked at files and %d at directories, %d VMs were warned of", asked.Load(), listed.Load(), tell)
+		t.Errorf("%d programs looked at files, %d at directories; %d VMs were warned of", asked.Load(), listed.Load(), tell)
 	}
 }
