@@ -15,8 +15,8 @@ import (
 const namesItself = "/dev/disk/by-id/"
 
 // warnOfDevices returns a warning for each disk of a new VM without a host that is a block device, if several hosts
-// have one of that path. Hosts name their devices alike, and a device says nothing of when it was written. So the hosts may
-// have different ones, or share one: only its owner knows. chosen is the host where the VM would be created now.
+// have one of that path. Hosts name their devices alike, and a device says nothing of when it was written. So the hosts
+// may have different ones, or share one: only its owner knows. chosen is the host where the VM would be created now.
 func (p *Scheduler) warnOfDevices(
 	ctx context.Context, all []candidate, d Desired, chosen *inventory.Host,
 ) (warnings []inventory.Problem) {

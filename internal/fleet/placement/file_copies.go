@@ -115,7 +115,8 @@ func (p *Scheduler) filesOn(
 }
 
 // diskOn returns the path at which a host has a disk that is declared by a path or as "<pool>/<name>", if it has it,
-// and whether that is a block device of this host alone. The path is "" if the host has no such pool of files or devices.
+// and whether that is a block device of this host alone. The path is "" if the host has no such pool of files or
+// devices.
 func (d Desired) diskOn(ctx context.Context, a inventory.Reply, disk string) (at string, device bool) {
 	ref := storage.ParseRef(disk)
 	if ref == nil {
