@@ -124,62 +124,76 @@ func TestLab_halfCopyIsNobodysDisk(t *testing.T) {
 func refusesHalf(t *testing.T, l *lab.Lab, d placement.Desired, vm *inventory.VM, file string) {
 	t.Helper()
 
-	lost := labFleet(t, l, t.Name()+"-lost", func(name string, hc *inventory.HostConfig) { hc.Fenced = name != "kvm2" })
+	lost := labFleet(t, l, t.Name()+"-lost", func(name string, hc *inventory.HostConfig) {
+		hc.Fenced = name != "kvm2"
+		comparesFiles(t, l, name, hc)
+	})
+	link := file + ".link"
+	l.Run(t, "kvm2", "ln", "-s", file, link)
+	defer l.Run(t, "kvm2", "rm", link)
+
 	d.Spec.Name += "-again"
 	d.Metadata.RunStrategy = "Always"
 	l.RemoveDomain(t, d.Spec.Name)
 
-	says := func(text string, parts ...string) {
-		t.Helper()
+	for _, c := range []struct{ at, pin string }{{file, ""}, {file, "kvm2"}, {link, "kvm2"}} {
+		says := func(text string, parts ...string) {
+			t.Helper()
 
-		parts = append(parts, file, "not known to be whole", fmt.Sprintf("move of VM %q from host \"kvm1\"", vm.Name))
-		for _, part := range parts {
-			if !strings.Contains(text, part) {
-				t.Errorf("it doesn't say %s: %s", part, text)
+			parts = append(parts, c.at, "not known to be whole", fmt.Sprintf("move of VM %q from host \"kvm1\"", vm.Name))
+			for _, part := range parts {
+				if !strings.Contains(text, part) {
+					t.Errorf("it doesn't say %s: %s", part, text)
+				}
 			}
 		}
-	}
 
-	for _, pin := range []string{"", "kvm2"} {
-		d.Metadata.Host = pin
+		d.Metadata.Host = c.pin
+		d.Files = map[string]string{"disks.root.file": c.at}
+		d.Spec.Disks = map[string]domain.Disk{"root": {Source: domain.DiskSource{File: c.at}, Format: "raw"}}
 
 		problems, err := lost.CheckCreate(t.Context(), d)
 		i := slices.IndexFunc(problems, func(p inventory.Problem) bool { return p.Attribute == "disks.root.file" })
 
 		if err != nil || i < 0 || problems[i].Warning {
-			t.Fatalf("checking it on %q: %+v, %v", pin, problems, err)
+			t.Fatalf("checking %s on %q: %+v, %v", c.at, c.pin, problems, err)
 		}
 
 		says(problems[i].Detail+problems[i].Remedy, inventory.ArrivalOf(vm.UUID).UsageID())
 
 		made, err := lost.Create(t.Context(), d)
 		if made != nil || !errors.Is(err, placement.ErrNoHost) {
-			t.Fatalf("creating it on %q: %+v, %v", pin, made, err)
+			t.Fatalf("creating it on %q: %+v, %v", c.pin, made, err)
 		}
 
 		says(err.Error())
+
+		if c.pin == "" {
+			continue
+		}
+
+		// A user has defined it by hand.
+		l.Define(t, "kvm2", fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory><os><type `+
+			`arch="x86_64" machine="q35">hvm</type></os><devices><disk type="file"><driver name="qemu" type="raw"/>`+
+			`<source file="%s"/><target dev="vda" bus="virtio"/><alias name="ua-disk-root"/></disk></devices></domain>`,
+			d.Spec.Name, c.at))
+		lost.ForgetAll()
+
+		byHand, err := lost.FindByName(t.Context(), d.Spec.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		_, err = lost.Update(t.Context(), byHand.UUID, lastOf(byHand), d)
+		says(fmt.Sprint(err))
+
+		if state := l.Virsh(t, "kvm2", "domstate", byHand.UUID); !strings.Contains(state, "shut off") {
+			t.Errorf("started by hand, it is %s", state)
+		}
+
+		l.Virsh(t, "kvm2", "undefine", byHand.UUID)
+		lost.ForgetAll()
 	}
-
-	// A user has defined it by hand.
-	l.Define(t, "kvm2", fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory><os><type `+
-		`arch="x86_64" machine="q35">hvm</type></os><devices><disk type="file"><driver name="qemu" type="raw"/>`+
-		`<source file="%s"/><target dev="vda" bus="virtio"/><alias name="ua-disk-root"/></disk></devices></domain>`,
-		d.Spec.Name, file))
-	lost.ForgetAll()
-
-	byHand, err := lost.FindByName(t.Context(), d.Spec.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	_, err = lost.Update(t.Context(), byHand.UUID, lastOf(byHand), d)
-	says(fmt.Sprint(err))
-
-	if state := l.Virsh(t, "kvm2", "domstate", byHand.UUID); !strings.Contains(state, "shut off") {
-		t.Errorf("started by hand, it is %s", state)
-	}
-
-	l.Virsh(t, "kvm2", "undefine", byHand.UUID)
 }
 
 // cleansHalf fails the test unless the VM, which stays at its source, is known to have left the half copy on kvm2, and

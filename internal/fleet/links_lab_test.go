@@ -22,19 +22,7 @@ func TestLab_diskHasOneWriterThroughLinks(t *testing.T) {
 	t.Parallel()
 
 	l := lab.Open(t)
-	f := labFleet(t, l, t.Name(), func(name string, hc *inventory.HostConfig) {
-		client, err := ssh.NewClient(ssh.Config{
-			Host: l.Host(name).Address, User: "root", PrivateKeyFile: l.PrivateKeyFile(),
-			KnownHostsFile: l.KnownHostsFile(), ConfigFile: "none", Agent: new(bool),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		t.Cleanup(func() { _ = client.Close() })
-
-		hc.SameFile = client.SameFile
-	})
+	f := labFleet(t, l, t.Name(), func(name string, hc *inventory.HostConfig) { comparesFiles(t, l, name, hc) })
 	on := func(host, name, file string) placement.Desired {
 		d := light(t, l, name, nil)
 		d.Metadata.Host = host
@@ -135,4 +123,21 @@ func atOnceThroughLinks(t *testing.T, l *lab.Lab, f *Fleet, wishes []placement.D
 	if running > 1 {
 		t.Errorf("%d VMs on one file were created; want one at most", running)
 	}
+}
+
+// comparesFiles has a host say which paths lead to one file, as over SSH.
+func comparesFiles(t *testing.T, l *lab.Lab, name string, hc *inventory.HostConfig) {
+	t.Helper()
+
+	client, err := ssh.NewClient(ssh.Config{
+		Host: l.Host(name).Address, User: "root", PrivateKeyFile: l.PrivateKeyFile(),
+		KnownHostsFile: l.KnownHostsFile(), ConfigFile: "none", Agent: new(bool),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = client.Close() })
+
+	hc.SameFile = client.SameFile
 }

@@ -2,6 +2,7 @@ package libvirt
 
 import (
 	"context"
+	"encoding/xml"
 	"errors"
 
 	golibvirt "libvirt.org/go/libvirt"
@@ -20,6 +21,15 @@ type StoragePool struct {
 	Persistent, Autostart bool
 	// CapacityBytes, AllocatedBytes and AvailableBytes are 0 for an inactive pool.
 	CapacityBytes, AllocatedBytes, AvailableBytes uint64
+}
+
+// TargetPath returns the path of the pool's directory, as its definition says; "" if it has none.
+func (p StoragePool) TargetPath() string {
+	var d poolDescription
+	if err := xml.Unmarshal([]byte(p.XML), &d); err != nil {
+		return ""
+	}
+	return d.Path
 }
 
 // StoragePool reads the pool of that name (virStoragePoolLookupByName, virStoragePoolGetXMLDesc, virStoragePoolGetInfo,

@@ -36,6 +36,16 @@ func (h *Host) PoolVolume(ctx context.Context, pool, name string) (*Volume, erro
 	return readInPool(ctx, h, readCall("reading volume "+pool+"/"+name), pool, withVolume(name, (*conn).readVolume))
 }
 
+// VolumeNames returns the names of the volumes of a pool (virStoragePoolListVolumes). Its errors are those of
+// PoolVolume.
+func (h *Host) VolumeNames(ctx context.Context, pool string) ([]string, error) {
+	return readInPool(ctx, h, readCall("listing the volumes of pool "+pool), pool,
+		func(c *conn, p *golibvirt.StoragePool) ([]string, error) {
+			c.countCall("virStoragePoolListVolumes")
+			return p.ListStorageVolumes()
+		})
+}
+
 // PoolVolumes reads the volumes of a pool (virStoragePoolListAllVolumes, virStorageVolGetXMLDesc). It leaves out
 // volumes that vanish meanwhile. Its errors are those of PoolVolume.
 func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {

@@ -146,17 +146,28 @@ func (m *model) overSSH(
 	cfg.FileID = client.FileID
 	cfg.FileMarks = func(ctx context.Context, paths ...string) (map[string]fleet.FileMark, error) {
 		seen, err := client.FileMarks(ctx, paths...)
-		marks := make(map[string]fleet.FileMark, len(seen))
-		for path, m := range seen {
-			marks[path] = fleet.FileMark{
-				Bytes: m.Bytes, Allocated: m.Allocated, Inode: m.Inode, Modified: m.Modified, Changed: m.Changed,
-				Filesystem: m.Filesystem,
-			}
+		return fileMarks(seen), err
+	}
+	cfg.DirectoryMarks = func(ctx context.Context, dir string) (map[string]fleet.FileMark, error) {
+		seen, err := client.DirectoryMarks(ctx, dir)
+		if err != nil {
+			return nil, err
 		}
-		return marks, err
+		return fileMarks(seen), nil
 	}
 	cfg.Tunnel = tunnels(settings)
 	return diags
+}
+
+func fileMarks(seen map[string]ssh.FileMark) map[string]fleet.FileMark {
+	marks := make(map[string]fleet.FileMark, len(seen))
+	for path, m := range seen {
+		marks[path] = fleet.FileMark{
+			Bytes: m.Bytes, Allocated: m.Allocated, Inode: m.Inode, Modified: m.Modified, Changed: m.Changed,
+			Filesystem: m.Filesystem,
+		}
+	}
+	return marks
 }
 
 // maxRefusals is after how many refusals in a row a host is known to run no programs.

@@ -151,6 +151,8 @@ func TestFileMarks(t *testing.T) {
 	at := time.Unix(1700000000, 123456789)
 	noError(t, os.Chtimes(file, at, at))
 	noError(t, os.Symlink(file, link))
+	noError(t, os.Symlink(dir+"/none", dir+"/dangling"))
+	noError(t, os.Mkdir(dir+"/directory", 0o700))
 	marks, err := client.FileMarks(t.Context(), file, dir, "/none", link, "/dev/null")
 	noError(t, err)
 	m := marks[file]
@@ -167,10 +169,26 @@ func TestFileMarks(t *testing.T) {
 		m.Modified != "1700000000.123456789" || m.Changed != fmt.Sprintf("%d.%09d", stat.Ctim.Sec, stat.Ctim.Nsec) {
 		t.Errorf("got %+v, the file is %+v", m, stat)
 	}
+	listed, err := client.DirectoryMarks(t.Context(), dir)
+	noError(t, err)
+	if len(listed) != 2 || listed[file] != m || listed[link] != m {
+		t.Errorf("listed are %+v, want twice %+v", listed, m)
+	}
+	if listed, err = client.DirectoryMarks(t.Context(), dir+"/none"); err != nil || len(listed) != 0 {
+		t.Errorf("in a directory that is absent: %+v, %v", listed, err)
+	}
+	for _, no := range []string{file, "relative"} {
+		if listed, err = client.DirectoryMarks(t.Context(), no); err == nil {
+			t.Errorf("in %s: %+v", no, listed)
+		}
+	}
 	if _, err := client.FileMarks(t.Context(), "relative"); !errors.Is(err, ErrConfig) {
 		t.Errorf("a relative path: got %v", err)
 	}
 	refuses := newClient(t, startSSHD(t, key.authorized(), "ForceCommand echo virtfleet-file-mark:1:2").config(t, key))
+	if got, err := refuses.DirectoryMarks(t.Context(), dir); !errors.Is(err, ErrProgram) {
+		t.Errorf("a host that doesn't run the program: listed are %+v, %v", got, err)
+	}
 	if got, err := refuses.FileMarks(t.Context(), file, link); !errors.Is(err, ErrProgram) {
 		t.Errorf("a host that doesn't run the program: got %+v, %v", got, err)
 	}

@@ -77,22 +77,70 @@ func readArriving(ctx context.Context, h *Host) (map[string]ArrivingFiles, error
 	return files, nil
 }
 
-// Unfinished returns why the file of that path is no disk for the VM of that UUID, "" if nothing says so, and what a
-// user can do about it. The VM itself may have the files with which it arrives.
-func Unfinished(arriving map[string]ArrivingFiles, host, file, uuid string) (why, remedy string) {
+// Unfinished returns why the file at a path of the host is no disk for the VM of that UUID, "" if nothing says so, and
+// what a user can do about it. The VM itself may have the files with which it arrives. The path may be another one than
+// the recorded one, for example through a symbolic link: the host is asked for that, if it can compare files.
+func (h *Host) Unfinished(
+	ctx context.Context, arriving map[string]ArrivingFiles, file, uuid string,
+) (why, remedy string) {
 	for _, of := range slices.Sorted(maps.Keys(arriving)) {
 		f := arriving[of]
-		if of == uuid || !slices.Contains(f.Paths, path.Clean(file)) {
+		if of == uuid || !h.isAmong(ctx, file, f.Paths) {
 			continue
 		}
 
 		return fmt.Sprintf("%s is not known to be whole: a move of VM %q from host %q to host %q, begun at %s, copies it or "+
-				"was interrupted while it copied", file, f.VM, f.From, host, f.Began.Format(time.RFC3339)),
+				"was interrupted while it copied", file, f.VM, f.From, h.Name, f.Began.Format(time.RFC3339)),
 			fmt.Sprintf("If the move is under way, wait for its end. If it was interrupted and host %q has the VM, bring that "+
 				"host back without fenced: what changes the VM there next removes the copy. If the VM is lost, restore the file "+
 				"from a backup, or remove it. Then remove the record on host %q: find the secret %s with \"virsh secret-list\", "+
-				"and run \"virsh secret-undefine <UUID>\".", f.From, host, ArrivalOf(of).UsageID())
+				"and run \"virsh secret-undefine <UUID>\".", f.From, h.Name, ArrivalOf(of).UsageID())
 	}
 
 	return "", ""
+}
+
+// isAmong reports whether the file is one of those at the paths, as far as the host says.
+func (h *Host) isAmong(ctx context.Context, file string, paths []string) bool {
+	if slices.Contains(paths, path.Clean(file)) {
+		return true
+	}
+
+	if h.Config.SameFile == nil || len(paths) == 0 || !path.IsAbs(file) {
+		return false
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
+	defer cancel()
+
+	// If the host can't compare all of them, the result has those that it can.
+	same, _ := h.Config.SameFile(ctx, file, paths...)
+
+	return len(same) > 0
+}
+
+// VerifyNoHalfCopy returns ErrBusy if a file of a host isn't known to be whole, because of a move that copies it there.
+// It asks the host now. The file of a VM that has arrived is whole, also if the record of its move is still there.
+func (inv *Inventory) VerifyNoHalfCopy(ctx context.Context, host, file string) error {
+	h, err := inv.UsableHost(host)
+	if err != nil {
+		return err
+	}
+
+	arriving, err := readArriving(ctx, h)
+	if err != nil {
+		return err
+	}
+
+	maps.DeleteFunc(arriving, func(uuid string, _ ArrivingFiles) bool {
+		vm, err := inv.FindNow(ctx, uuid, LastKnown{})
+
+		return err == nil && vm.On == h && vm.PersistentSpec != nil && !vm.Migrating
+	})
+
+	if why, remedy := h.Unfinished(ctx, arriving, file, ""); why != "" {
+		return &Error{Host: host, Kind: ErrBusy, Detail: why, Remedy: remedy, Next: Retry}
+	}
+
+	return nil
 }

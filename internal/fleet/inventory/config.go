@@ -38,6 +38,9 @@ type HostConfig struct {
 	// FileMarks returns, by path, what tells a file from another host's at the same path; files that can't be seen are
 	// left out. It is nil if the host's files can't be compared so.
 	FileMarks func(ctx context.Context, paths ...string) (map[string]FileMark, error)
+	// DirectoryMarks is FileMarks for all files in a directory. Its error says that not all of them can be seen. It is nil
+	// if the host's directories can't be listed.
+	DirectoryMarks func(ctx context.Context, dir string) (map[string]FileMark, error)
 	// Close ends the connection that Dial uses. It may be nil.
 	Close func() error
 	// Labels are the labels that placement matches.

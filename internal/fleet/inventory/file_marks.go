@@ -90,24 +90,25 @@ func (m FileMark) String() string {
 		domain.FormatSize(m.Allocated), when)
 }
 
-// FileMarks returns the marks of files of the host. A file that isn't there, or that neither the user who logs in nor a
-// storage pool shows, isn't in the result.
+// FileMarks returns the marks of files of the host, as they are now. A file that isn't there, or that neither the user
+// who logs in nor a storage pool shows, isn't in the result.
 func (inv *Inventory) FileMarks(ctx context.Context, h *Host, paths []string) map[string]FileMark {
 	marks := inv.seenMarks(ctx, h, paths)
+	inv.addVolumeMarks(ctx, h, without(paths, marks), marks)
 
-	missing := slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
-		_, seen := marks[p]
+	return marks
+}
 
-		return seen
-	})
-	if len(missing) == 0 || h.lookups.pausing() {
-		return marks
+// addVolumeMarks adds the marks of files that the host's storage pools show.
+func (inv *Inventory) addVolumeMarks(ctx context.Context, h *Host, paths []string, marks map[string]FileMark) {
+	if len(paths) == 0 || h.lookups.pausing() {
+		return
 	}
 
 	limited, cancel := context.WithTimeout(ctx, filesTimeout)
 	defer cancel()
 
-	for _, p := range missing {
+	for _, p := range paths {
 		if v, err := h.Conn.VolumeByPath(limited, p); err == nil && v.Type == "file" {
 			marks[p] = markOf(v)
 		}
@@ -116,33 +117,55 @@ func (inv *Inventory) FileMarks(ctx context.Context, h *Host, paths []string) ma
 	if limited.Err() != nil && ctx.Err() == nil {
 		h.lookups.pause()
 	}
+}
 
-	return marks
+// without returns the paths that have no mark.
+func without(paths []string, marks map[string]FileMark) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool {
+		_, has := marks[p]
+
+		return has
+	})
 }
 
 // seenMarks returns the marks that the user who logs in sees.
 func (inv *Inventory) seenMarks(ctx context.Context, h *Host, paths []string) map[string]FileMark {
-	if h.Config.FileMarks == nil {
+	if h.Config.FileMarks == nil || len(paths) == 0 {
 		return map[string]FileMark{}
 	}
 
+	marks, err := inv.askForMarks(ctx, h, func(ctx context.Context) (map[string]FileMark, error) {
+		return h.Config.FileMarks(ctx, paths...)
+	})
+	if err != nil || marks == nil {
+		return map[string]FileMark{}
+	}
+
+	return marks
+}
+
+// askForMarks runs a program on the host that looks at files. The marks are nil if the host didn't answer a short time
+// ago.
+func (inv *Inventory) askForMarks(
+	ctx context.Context, h *Host, ask func(context.Context) (map[string]FileMark, error),
+) (map[string]FileMark, error) {
 	// An SSH server limits how many programs run over one connection at a time.
 	unlock, err := inv.reading.Lock(ctx, h.Name)
 	if err != nil {
-		return map[string]FileMark{}
+		return nil, err
 	}
 	defer unlock()
 
 	if h.files.pausing() {
-		return map[string]FileMark{}
+		return nil, nil
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, filesTimeout)
 	defer cancel()
 
-	marks, err := h.Config.FileMarks(ctx, paths...)
+	marks, err := ask(ctx)
 	if err == nil {
-		return marks
+		return marks, nil
 	}
 
 	inv.log.DebugContext(ctx, "files can't be compared", "host", h.Name, "error", err)
@@ -151,7 +174,7 @@ func (inv *Inventory) seenMarks(ctx context.Context, h *Host, paths []string) ma
 		h.files.pause()
 	}
 
-	return map[string]FileMark{}
+	return nil, err
 }
 
 func markOf(v *libvirt.Volume) FileMark {

@@ -58,10 +58,12 @@ type View struct {
 	record      *asked[*hostrecord.Record]
 	volumes     *asked[poolListing] // by pool
 	controllers *seenControllers
-	stopped     *asked[[]libvirt.StoragePool]
+	allPools    *asked[[]libvirt.StoragePool]
 	pools       *asked[string]
 	creating    *asked[[]string]
 	arriving    *asked[map[string]ArrivingFiles]
+	marks       *asked[map[string]FileMark]
+	volumeNames *asked[[]string]
 	at          time.Time
 }
 
@@ -69,9 +71,10 @@ type View struct {
 func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
 	return &View{
 		Info: info, Domains: domains, index: &viewIndex{}, record: &asked[*hostrecord.Record]{},
-		volumes: &asked[poolListing]{}, controllers: &seenControllers{}, stopped: &asked[[]libvirt.StoragePool]{},
+		volumes: &asked[poolListing]{}, controllers: &seenControllers{}, allPools: &asked[[]libvirt.StoragePool]{},
 		pools:    &asked[string]{},
 		creating: &asked[[]string]{}, arriving: &asked[map[string]ArrivingFiles]{},
+		marks: &asked[map[string]FileMark]{}, volumeNames: &asked[[]string]{},
 	}
 }
 

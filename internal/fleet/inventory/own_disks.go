@@ -78,22 +78,25 @@ func (vm *VM) HasFile(file string) bool {
 func (vm *VM) HasAtNextStart(file string) bool { return HasFile(vm.DeclaredSpec(), file) }
 
 // HasFile reports whether the file is a disk or first-boot medium in a definition.
-func HasFile(spec *domain.Spec, file string) bool {
+func HasFile(spec *domain.Spec, file string) bool { return slices.Contains(filesOf(spec), file) }
+
+// FilesAtNextStart returns the files that HasAtNextStart reports.
+func (vm *VM) FilesAtNextStart() []string { return filesOf(vm.DeclaredSpec()) }
+
+func filesOf(spec *domain.Spec) (files []string) {
 	if spec == nil {
-		return false
+		return nil
 	}
 
-	if spec.Ignition != nil && *spec.Ignition == file {
-		return true
+	if spec.Ignition != nil {
+		files = append(files, *spec.Ignition)
 	}
 
 	for _, d := range spec.Disks {
-		if d.Source.File == file {
-			return true
-		}
+		files = append(files, d.Source.File)
 	}
 
-	return false
+	return files
 }
 
 // LacksMedium reports whether the running VM lacks a first-boot medium that is recorded.

@@ -43,7 +43,7 @@ func fitsArriving(ctx context.Context, a inventory.Reply, d Desired, uuid string
 	var problems []inventory.Problem
 
 	for _, key := range slices.Sorted(maps.Keys(files)) {
-		if why, remedy := inventory.Unfinished(arriving, a.Host.Name, files[key], uuid); why != "" {
+		if why, remedy := a.Host.Unfinished(ctx, arriving, files[key], uuid); why != "" {
 			problems = append(problems, inventory.Problem{
 				Attribute: describeFile(key, files[key]).attribute, Detail: why, Remedy: remedy,
 			})
@@ -74,17 +74,15 @@ func verifyArrived(ctx context.Context, vm *inventory.VM) error {
 		return err
 	}
 
-	for _, f := range arriving {
-		for _, file := range f.Paths {
-			if !vm.HasFile(file) {
-				continue
-			}
+	if len(arriving) == 0 {
+		return nil
+	}
 
-			if why, remedy := inventory.Unfinished(arriving, vm.Host, file, vm.UUID); why != "" {
-				return &inventory.Error{
-					VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Detail: "it is not started: " + why, Remedy: remedy,
-					Next: inventory.Retry,
-				}
+	for _, file := range slices.Sorted(slices.Values(vm.FilesAtNextStart())) {
+		if why, remedy := vm.On.Unfinished(ctx, arriving, file, vm.UUID); why != "" {
+			return &inventory.Error{
+				VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Detail: "it is not started: " + why, Remedy: remedy,
+				Next: inventory.Retry,
 			}
 		}
 	}

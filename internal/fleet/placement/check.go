@@ -63,6 +63,8 @@ func (p *Scheduler) CheckCreate(ctx context.Context, d Desired) ([]inventory.Pro
 			warnings = append(warnings, *unclear)
 		}
 
+		warnings = append(warnings, p.warnOfDevices(ctx, candidates, d, candidates[i].Host)...)
+
 		return slices.Concat(warnings, candidates[i].doubts, p.planCreate(ctx, d, own, candidates)), err
 	}
 

@@ -1,14 +1,18 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -16,59 +20,156 @@ import (
 // there, older. A new VM without a host could start from either. Which of them has the data is for its owner to say, so
 // no host is chosen then. If the configuration names the host, it has said so, perhaps long ago: that is a warning.
 // Files of one size that were last written at the same time are copies, and don't count. Nor does a file that the hosts
-// share.
+// share. A volume that is declared as "<pool>/<name>" is the file of that name in each host's pool.
 
 // copiesDiffer returns the problem that the hosts have different files of one of the VM's disks; nil if they don't. A
 // host counts even if it can't take the VM: it may have the data all the same. A host whose file can't be seen doesn't.
 func (p *Scheduler) copiesDiffer(ctx context.Context, all []candidate, d Desired) *inventory.Problem {
-	disks := d.writtenFiles()
-	if d.Completes || len(disks) == 0 || !pinFits(all, d.Metadata.Host) {
+	disks, pinned := d.writtenDisks(), d.Metadata.Host
+	if d.Completes || len(disks) == 0 || !pinFits(all, pinned) {
 		return nil
 	}
 
-	var hosts []*inventory.Host
-
-	for _, c := range all {
-		if c.Err == nil && !c.Fenced() {
-			hosts = append(hosts, c.Host)
-		}
-	}
-
+	hosts := answering(all)
 	if len(hosts) < 2 {
 		return nil
 	}
 
-	slices.SortFunc(hosts, inventory.ByHostName)
-	paths := slices.Compact(slices.Sorted(maps.Values(disks)))
-	marks := make([]map[string]inventory.FileMark, len(hosts))
+	on := make([]map[string]fileCopy, len(hosts))
 
 	var wg sync.WaitGroup
-	for i, h := range hosts {
-		wg.Go(func() { marks[i] = p.hosts.FileMarks(ctx, h, paths) })
+	for i, a := range hosts {
+		wg.Go(func() { on[i] = p.filesOn(ctx, a, d, disks) })
 	}
 
 	wg.Wait()
 
 	for _, attribute := range slices.Sorted(maps.Keys(disks)) {
-		file := disks[attribute]
-
 		var having []fileCopy
 
-		for i, h := range hosts {
-			if m, there := marks[i][file]; there {
-				having = append(having, fileCopy{h, m})
+		for _, files := range on {
+			if c, there := files[attribute]; there {
+				having = append(having, c)
 			}
 		}
 
-		pinned := d.Metadata.Host
 		known := pinned == "" || slices.ContainsFunc(having, func(c fileCopy) bool { return c.on.Name == pinned })
 
-		if known && p.differ(ctx, file, having) {
-			return unclearCopy(d.Spec.Name, pinned, attribute, file, having)
+		if known && p.differ(ctx, having) {
+			return unclearCopy(d.Spec.Name, pinned, attribute, disks[attribute], having)
 		}
 	}
 
 	return nil
+}
+
+// answering returns the replies of the hosts that answered, in the order of their names.
+func answering(all []candidate) []inventory.Reply {
+	var hosts []inventory.Reply
+
+	for _, c := range all {
+		if c.Err == nil && !c.Fenced() {
+			hosts = append(hosts, c.Reply)
+		}
+	}
+
+	slices.SortFunc(hosts, func(a, b inventory.Reply) int { return inventory.ByHostName(a.Host, b.Host) })
+
+	return hosts
+}
+
+// filesOn returns what a host has of the disks, by attribute. If the VM is pinned to another host, a volume that is a
+// disk of another VM is left out: names of volumes are unique only on one host.
+func (p *Scheduler) filesOn(
+	ctx context.Context, a inventory.Reply, d Desired, disks map[string]string,
+) map[string]fileCopy {
+	paths := map[string]string{}
+
+	for attribute, disk := range disks {
+		file, device := d.diskOn(ctx, a, disk)
+		elsewhere := d.Metadata.Host != "" && d.Metadata.Host != a.Host.Name
+		others := elsewhere && file != disk && d.hasOtherUser(a.View, file)
+
+		if !device && !others && isAskable(file) {
+			paths[attribute] = file
+		}
+	}
+
+	wanted := slices.Compact(slices.Sorted(maps.Values(paths)))
+	files := map[string]fileCopy{}
+
+	var marks map[string]inventory.FileMark
+	if d.Planned {
+		marks = p.hosts.MarksInView(ctx, a, wanted)
+	} else {
+		marks = p.hosts.FileMarks(ctx, a.Host, wanted)
+	}
+
+	for attribute, file := range paths {
+		if m, there := marks[file]; there {
+			files[attribute] = fileCopy{a.Host, file, m}
+		}
+	}
+
+	return files
+}
+
+// diskOn returns the path at which a host has a disk that is declared by a path or as "<pool>/<name>", if it has it,
+// and whether that is a block device of this host alone. The path is "" if the host has no such pool of files or
+// devices.
+func (d Desired) diskOn(ctx context.Context, a inventory.Reply, disk string) (at string, device bool) {
+	ref := storage.ParseRef(disk)
+	if ref == nil {
+		return disk, strings.HasPrefix(disk, "/dev/")
+	}
+
+	pool := poolNamed(ctx, a, ref.Pool, d.Planned)
+
+	switch {
+	case pool == nil || pool.Path == nil || storage.Protocol(pool.Type) != "":
+		return "", false
+	case pool.Directory() != "":
+		return path.Join(pool.Directory(), ref.Name), false
+	case storage.SharedType(pool.Type):
+		return "", false
+	default:
+		return path.Join(*pool.Path, ref.Name), true
+	}
+}
+
+// poolNamed returns a storage pool of the host, nil if there is none or that is unknown. In a plan, all pools are read
+// once for all VMs.
+func poolNamed(ctx context.Context, a inventory.Reply, name string, planned bool) *storage.Pool {
+	var found *libvirt.StoragePool
+
+	if planned && a.View != nil {
+		all, err := a.View.StoragePools(ctx, a.Host)
+		i := slices.IndexFunc(all, func(p libvirt.StoragePool) bool { return p.Name == name })
+
+		if err != nil || i < 0 {
+			return nil
+		}
+
+		found = &all[i]
+	} else {
+		var err error
+		if found, err = a.Host.Conn.StoragePool(ctx, name); err != nil {
+			return nil
+		}
+	}
+
+	pool, err := storage.ReadPool(cmp.Or(found.LiveXML, found.XML))
+	if err != nil {
+		return nil
+	}
+
+	return pool
+}
+
+// hasOtherUser reports whether another VM of the host than the one that is replaced has the file as a disk.
+func (d Desired) hasOtherUser(v *inventory.View, file string) bool {
+	return v != nil && slices.ContainsFunc(v.Having(domain.DiskUse{Source: domain.DiskSource{File: file}}),
+		func(e *inventory.Entry) bool { return e.UUID != d.Replaces })
 }
 
 // pinFits reports whether the host that the configuration names can take the VM, if it names one. If that host can't,
@@ -79,16 +180,17 @@ func pinFits(all []candidate, pinned string) bool {
 	})
 }
 
-// fileCopy is the file that a host has at the path of a disk.
+// fileCopy is the file that a host has of a disk.
 type fileCopy struct {
 	on   *inventory.Host
+	at   string
 	mark inventory.FileMark
 }
 
-// writtenFiles returns the files of disks that the VM writes to, by attribute. Those that are declared as shared are
-// one file on all hosts, and those of transient disks stay as they are.
-func (d Desired) writtenFiles() map[string]string {
-	files := map[string]string{}
+// writtenDisks returns the paths, or "<pool>/<name>", of the disks that the VM writes to, by attribute. Those that are
+// declared as shared are one on all hosts, and transient disks stay as they are.
+func (d Desired) writtenDisks() map[string]string {
+	disks := map[string]string{}
 
 	for key, disk := range d.Spec.Disks {
 		if disk.Device == "cdrom" || disk.Device == "floppy" || disk.ReadOnly != nil && *disk.ReadOnly ||
@@ -97,23 +199,24 @@ func (d Desired) writtenFiles() map[string]string {
 			continue
 		}
 
-		if file := d.Files["disks."+key+".file"]; isAskable(file) {
-			files["disks."+key+".file"] = file
-		}
-
-		if file := d.Volumes[key]; isAskable(file) {
-			files["disks."+key+".volume"] = file
+		at := "disks." + key
+		for attribute, is := range map[string]string{
+			at + ".file": d.Files[at+".file"], at + ".block": d.Files[at+".block"], at + ".volume": d.Volumes[key],
+		} {
+			if is != "" {
+				disks[attribute] = is
+			}
 		}
 	}
 
-	return files
+	return disks
 }
 
 // differ reports whether the hosts have different files.
-func (p *Scheduler) differ(ctx context.Context, file string, all []fileCopy) bool {
+func (p *Scheduler) differ(ctx context.Context, all []fileCopy) bool {
 	for i, a := range all {
 		for _, b := range all[i+1:] {
-			if !a.mark.SameFile(b.mark) && !a.mark.Alike(b.mark) && !sharePool(ctx, file, a.on, b.on) {
+			if !a.mark.SameFile(b.mark) && !a.mark.Alike(b.mark) && !p.sharePool(ctx, a, b) {
 				return true
 			}
 		}
@@ -123,15 +226,19 @@ func (p *Scheduler) differ(ctx context.Context, file string, all []fileCopy) boo
 }
 
 // sharePool reports whether storage pools of both hosts say that the file is one for all hosts.
-func sharePool(ctx context.Context, file string, a, b *inventory.Host) bool {
-	here, err := a.Conn.VolumeByPath(ctx, file)
+func (p *Scheduler) sharePool(ctx context.Context, a, b fileCopy) bool {
+	here, err := a.on.Conn.VolumeByPath(ctx, a.at)
 	if err != nil {
 		return false
 	}
 
-	there, err := b.Conn.VolumeByPath(ctx, file)
+	there, err := b.on.Conn.VolumeByPath(ctx, b.at)
+	if err != nil || here.PoolType != there.PoolType {
+		return false
+	}
 
-	return err == nil && here.PoolType == there.PoolType && storage.SameFiles(here.PoolType)
+	return storage.SameFiles(here.PoolType) ||
+		here.Pool == there.Pool && p.records.Storage().SamePool(ctx, here.Pool, a.on.Name, b.on.Name)
 }
 
 // unclearCopy returns the problem that a disk's file differs between hosts, a warning if the VM is pinned to a host.

@@ -56,6 +56,12 @@ func TestAccVirtualMachine_olderCopy(t *testing.T) {
 	l.RefreshPool(t, "kvm1")
 	l.RefreshPool(t, "kvm2")
 	expect(t, tf.Fail(t, "plan"), refused...)
+	// The pools of one name are in other directories, too.
+	volume := fmt.Sprintf("volume = %q", "default/"+name+".raw")
+	refused[1] = `different files for its disk "root", default/` + name + ".raw"
+	declare("", volume, nil)
+	expect(t, tf.Fail(t, "plan"), refused...)
+	refused[1] = `different files for its disk "root", ` + file
 	declare("schedulable = false", plain, nil)
 	expect(t, tf.Fail(t, "plan"), refused...)
 	declare("", plain, hcl{"placement": `{ host_labels = { at = "one" } }`})
@@ -70,10 +76,19 @@ func TestAccVirtualMachine_olderCopy(t *testing.T) {
 	expect(t, tf.Fail(t, "apply", "planned"), refused[1:]...)
 	none()
 
+	declare("", volume, nil)
+	l.Run(t, "kvm1", "mv", file, file+".away")
+	l.RefreshPool(t, "kvm1")
+	tf.Plan(t)
+	l.Run(t, "kvm1", "mv", file+".away", file)
+	l.RefreshPool(t, "kvm1")
+	expect(t, tf.Fail(t, "apply", "planned"), refused[2:]...)
+	none()
+
 	// Where the configuration says enough, it may be either.
 	warning := "Warning: Disks are used again: " + name
-	for _, host := range []string{"kvm1", "kvm2"} {
-		declare("", plain, hcl{"host": quote(host)})
+	for host, disk := range map[string]string{"kvm1": plain, "kvm2": volume} {
+		declare("", disk, hcl{"host": quote(host)})
 		expect(t, tf.Run(t, "plan"), warning, `is created on host "`+host+`"`, refused[2], refused[3], refused[4], refused[5],
 			"set host to its host")
 	}
@@ -86,10 +101,22 @@ func TestAccVirtualMachine_olderCopy(t *testing.T) {
 
 	// So does a copy that keeps the time, down to the second.
 	l.Run(t, "kvm2", "touch", "-d", "2026-01-02T03:04:05Z", file)
-	declare("", plain, nil)
+	declare("", volume, nil)
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)
+
+	// What is on devices isn't compared. The hosts of the lab share them.
+	device := l.LoopDevice(t, "kvm1", name, 1<<20)
+	declare("", fmt.Sprintf("block = %q", device), nil)
+	expect(t, tf.Run(t, "plan"), warning, `hosts "kvm1", "kvm2" have a block device `+device, "is created on host",
+		"disks.root.shared = true")
+	for _, more := range []string{", shared = true", ", read_only = true"} {
+		declare("", fmt.Sprintf("block = %q", device)+more, nil)
+		if out := tf.Run(t, "plan"); strings.Contains(out, warning) {
+			t.Errorf("%s: %s", more, out)
+		}
+	}
 
 	// The hosts of the lab share what isn't libvirt's own.
 	shared := filepath.Join(t.TempDir(), "disk")

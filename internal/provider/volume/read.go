@@ -6,18 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
-	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -37,6 +34,8 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	switch {
 	case resp.Diagnostics.HasError():
 	case found != nil && imported && r.refusesImport(ctx, s, *found, &state, &resp.Diagnostics):
+	case found != nil && found.Host != before.CurrentHost.ValueString() &&
+		r.refusesHalfCopy(ctx, *found, &state, &resp.Diagnostics):
 	case found != nil:
 		var rounded uint64
 		_, diags := meta.ReadPrivate(ctx, req.Private, roundedKey, &rounded)
@@ -75,77 +74,6 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 			resp.State.RemoveResource(ctx)
 		}
 	}
-}
-
-// refusesImport returns an error for the import of a VM's own disk, which would be deleted with the VM, and of a volume
-// that may lack a part of its content. Such a volume must not get into the state: the next creation would remove it if
-// it left the state again.
-func (r *volumeResource) refusesImport(
-	ctx context.Context, s *storage.Storage, found hostset.Answer[libvirt.Volume], state *model, diags *diag.Diagnostics,
-) bool {
-	through, err := s.Interrupted(ctx, found.Host, *found.Value)
-	if unasked, ok := errors.AsType[*storage.UnaskedError](err); ok {
-		for _, host := range value.Keys(unasked.Hosts) {
-			diags.Append(state.unaskedImport(host, unasked.Hosts[host]).Error())
-		}
-		return true
-	}
-	f := state.failure("import", found.Host, err)
-	if through != "" {
-		f.Host = through
-		f.Err = fmt.Errorf("%w: a run that was creating it was interrupted, so it may lack a part of its content",
-			libvirt.ErrOperationInvalid)
-		f.Remedy = fmt.Sprintf("Apply without importing it, on host %q: the provider creates it again, or says what to do.",
-			through)
-	}
-	if f.Err == nil {
-		var owner string
-		if owner, f.Err = s.Owner(ctx, found.Host, *found.Value); owner != "" {
-			f.Err = fmt.Errorf("%w: VM %q has it as a disk of its own, which is moved and deleted with the VM",
-				storage.ErrInUse, owner)
-			f.Remedy = "Replace pool of that disk by file with the path, and apply. Then import the volume."
-		}
-	}
-	if f.Err == nil {
-		return false
-	}
-	diags.Append(f.Error())
-	return true
-}
-
-// unaskedImport returns the failure of an import because a host that shares the volume's pool can't be asked.
-func (m *model) unaskedImport(host string, err error) tfdiag.Failure {
-	f := m.failure("import", host, err)
-	f.Happened = fmt.Sprintf("host %q has the storage pool and can't be asked whether a run was creating the volume "+
-		"through it when that run was interrupted, so the volume may lack a part of its content", host)
-	f.Remedy = "Bring the host back. Or make sure that it is off, then set its fenced = true."
-	return f
-}
-
-// importedEncryption returns the encryption of an imported volume with the secret that libvirt reports, otherwise with
-// that of the VMs that have the volume. It returns nil if neither names one secret.
-func importedEncryption(
-	ctx context.Context, s *storage.Storage, found hostset.Answer[libvirt.Volume],
-) *encryptionModel {
-	v := *found.Value
-	secrets := []string{v.Secret}
-	if v.Encrypted && v.Secret == "" {
-		hosts, err := s.UserHosts(ctx, found.Host, v.Pool)
-		if err != nil {
-			hosts = s.Hosts.Named(found.Host)
-		}
-		users, _ := s.KnownUsers(ctx, hosts, v) // It returns those of the hosts that answer.
-		secrets = nil
-		for _, u := range users {
-			secrets = append(secrets, u.Secret)
-		}
-	}
-	slices.Sort(secrets)
-	secrets = slices.DeleteFunc(slices.Compact(secrets), func(uuid string) bool { return uuid == "" })
-	if len(secrets) != 1 {
-		return nil
-	}
-	return &encryptionModel{Secret: types.StringValue(secrets[0])}
 }
 
 // findVolume looks for the volume on the host that had it last, then on all hosts. located is why that host is not the
@@ -221,15 +149,6 @@ func (r *volumeResource) silenceDiagnostics(
 		diags.Append(r.silenceDiagnostic(state, host, err, has)...)
 	}
 	return diags
-}
-
-// importRemedy says how to import the volume of one host, of those that have one of this name.
-func (m *model) importRemedy(has []hostset.Answer[libvirt.Volume]) string {
-	var ids []string
-	for _, a := range has {
-		ids = append(ids, strconv.Quote(a.Host+"/"+m.id()))
-	}
-	return "To import the volume of one host, name the host in the import id: " + strings.Join(ids, " or ") + "."
 }
 
 // silenceDiagnostic returns the error or warning for a host that can't tell whether it has the volume.

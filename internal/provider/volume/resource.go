@@ -68,6 +68,11 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 		f := plan.failure("create", host, err)
 		if errors.Is(err, libvirt.ErrExists) {
 			f.Remedy = onhosts.ImportRemedy(TypeName, plan.id())
+			for _, a := range hostset.Found(s.Volume(ctx, s.Hosts.Named(host), plan.ref())) {
+				if half := r.verifyNoHalfCopy(ctx, host, *a.Value); half != nil {
+					f = plan.failure("create", host, half)
+				}
+			}
 		} else if errors.Is(err, storage.ErrInUse) {
 			f.Remedy = "Shut that VM down, and apply again."
 		}
