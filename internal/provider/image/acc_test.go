@@ -929,8 +929,8 @@ func TestAccImage_otherContentElsewhere(t *testing.T) {
 	}
 }
 
-// TestAccImage_destroyedWhileSuperseded: while a disk is based on an earlier copy, a destroy of the image removes
-// nothing, and the image stays in the state, even if an operator has removed the current copies by hand: otherwise the
+// TestAccImage_destroyedWhileSuperseded: while a disk of one host is based on a copy, a destroy of the image removes
+// the copies of no host. While one is based on an earlier copy, it removes nothing, and the image stays in the state, even if an operator has removed the current copies by hand: otherwise the
 // earlier copy would be in no state, and would stay for ever. Once all copies are gone, the image leaves the state.
 func TestAccImage_destroyedWhileSuperseded(t *testing.T) {
 	t.Parallel()
@@ -952,6 +952,10 @@ func TestAccImage_destroyedWhileSuperseded(t *testing.T) {
 	c.Run(t, "apply")
 	l.Virsh(t, "kvm2", "vol-create-as", name, "overlay", "64M", "--format", "qcow2", "--backing-vol", is,
 		"--backing-vol-format", "qcow2")
+	if out := c.Fail(t, "destroy", "-target=virtfleet_image.this"); !strings.Contains(out, "Host: kvm2") {
+		t.Error(out)
+	}
+	has("kvm1", is) // It is refused on the other host.
 	c.Config(t, without+image(fmt.Sprintf("url = %q", url+"/two"), ""))
 	c.Run(t, "apply")
 	has("kvm1", other)

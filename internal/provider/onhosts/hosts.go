@@ -337,10 +337,10 @@ func InUse(
 	return sentences
 }
 
-// StillThere puts the hosts from which a resource could not be removed back into host_states.
-func StillThere(states types.Map, left map[string]error, last types.Map) types.Map {
+// StillThere puts the hosts from which a resource wasn't removed back into host_states.
+func StillThere(states types.Map, left []string, last types.Map) types.Map {
 	all, before := value.StringMap(states), value.StringMap(last)
-	for name := range left {
+	for _, name := range left {
 		all[name] = before[name]
 	}
 	return value.NewStringMap(all)
