@@ -113,7 +113,8 @@ func TestRemoveCopies(t *testing.T) {
 			t.Errorf("host %s listed %d pools, want each of its two once", h.Name(), n)
 		}
 	}
-	if failed = s.CheckCopies(t.Context(), s.Hosts, nil, ref); len(failed) != 1 || !errors.Is(failed["one"], storage.ErrInUse) {
+	failed = s.CheckCopies(t.Context(), s.Hosts, nil, ref)
+	if len(failed) != 1 || !errors.Is(failed["one"], storage.ErrInUse) {
 		t.Errorf("that it can't be removed is known before as %v", failed)
 	}
 	if err := other.DeleteVolume(t.Context(), "local", "root"); err != nil {

@@ -930,8 +930,9 @@ func TestAccImage_otherContentElsewhere(t *testing.T) {
 }
 
 // TestAccImage_destroyedWhileSuperseded: while a disk of one host is based on a copy, a destroy of the image removes
-// the copies of no host. While one is based on an earlier copy, it removes nothing, and the image stays in the state, even if an operator has removed the current copies by hand: otherwise the
-// earlier copy would be in no state, and would stay for ever. Once all copies are gone, the image leaves the state.
+// the copies of no host. While one is based on an earlier copy, it removes nothing, and the image stays in the state,
+// even if an operator has removed the current copies by hand: otherwise the earlier copy would be in no state, and
+// would stay for ever. Once all copies are gone, the image leaves the state.
 func TestAccImage_destroyedWhileSuperseded(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -68,11 +68,9 @@ func (r *imageResource) remove(
 	s := r.Data.Storage()
 	written, with, removed := r.removing(hosts, staying, ref)
 	defer removed()
-	return onhosts.RemoveTogether(ctx, hosts.Without(written...), func(ctx context.Context, of hostset.Set) map[string]error {
-		return s.CheckCopies(ctx, of, with, ref)
-	}, func(ctx context.Context, of hostset.Set) map[string]error {
-		return s.RemoveCopies(ctx, of, with, ref)
-	}), written
+	check := func(ctx context.Context, of hostset.Set) map[string]error { return s.CheckCopies(ctx, of, with, ref) }
+	remove := func(ctx context.Context, of hostset.Set) map[string]error { return s.RemoveCopies(ctx, of, with, ref) }
+	return onhosts.RemoveTogether(ctx, hosts.Without(written...), check, remove), written
 }
 
 // removing must be called before a copy is removed from hosts, and removed afterwards. It returns those of the hosts on

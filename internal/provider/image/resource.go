@@ -226,9 +226,9 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Delete removes the copies. If a disk is based on a copy, the destroy fails, and no host's copy is removed. A copy that
-// this run has written for another resource stays. While an earlier copy can't be removed, the current ones stay, too: the
-// image then isn't half gone, and its state remains.
+// Delete removes the copies. If a disk is based on a copy, the destroy fails, and no host's copy is removed. A copy
+// that this run has written for another resource stays. While an earlier copy can't be removed, the current ones stay,
+// too: the image then isn't half gone, and its state remains.
 func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)

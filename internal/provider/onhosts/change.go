@@ -45,8 +45,8 @@ type Change struct {
 	Healthy string
 	// Put changes the object of hosts that have it. Remove removes it.
 	Put, Remove Do
-	// Check returns why hosts would refuse Remove, and changes nothing. If one of them would, the object isn't removed from
-	// any. nil: only a host's own Remove can tell.
+	// Check returns why hosts would refuse Remove, and changes nothing. If one of them would, the object isn't removed
+	// from any. nil: only a host's own Remove can tell.
 	Check Do
 	// New returns what creates the object with this UUID on hosts that lack it. It is libvirt.ErrExists on a host that
 	// has an object with another UUID.

@@ -320,8 +320,8 @@ func Losing(
 }
 
 // FailsInUse says what becomes of a destroy of storage that InUse has found to be in use.
-const FailsInUse = "While that is so, the apply that destroys it fails, and removes it from no host. If the same apply " +
-	"destroys what uses it, nothing is to be done: that goes first. " + tfdiag.ChangeUsersFirst
+const FailsInUse = "While that is so, the apply that destroys it fails, and removes it from no host. If the same " +
+	"apply destroys what uses it, nothing is to be done: that goes first. " + tfdiag.ChangeUsersFirst
 
 // InUse returns, for each host on which something uses the resource, a sentence that names the users. A host that
 // doesn't answer is left out: Read has reported it.

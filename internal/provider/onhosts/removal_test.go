@@ -22,7 +22,8 @@ import (
 func TestRemoval_refused(t *testing.T) {
 	t.Parallel()
 	f, err := fleet.New(fleet.Config{Owner: "test", Hosts: map[string]fleet.HostConfig{
-		"kvm1": {URI: fleettest.BuiltInURI(t)}, "kvm2": {URI: fleettest.BuiltInURI(t)}, "kvm3": {URI: fleettest.BuiltInURI(t)},
+		"kvm1": {URI: fleettest.BuiltInURI(t)}, "kvm2": {URI: fleettest.BuiltInURI(t)},
+		"kvm3": {URI: fleettest.BuiltInURI(t)},
 	}})
 	if err != nil {
 		t.Fatal(err)
