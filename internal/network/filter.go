@@ -199,17 +199,22 @@ func FilterUse(ctx context.Context, h *libvirt.Host, name string) ([]string, err
 	return used, nil
 }
 
-// DeleteFilter removes a network filter. It is no error if the host has no such filter. A filter in use is refused.
-func DeleteFilter(ctx context.Context, h *libvirt.Host, name string) error {
+// CheckDeleteFilter returns ErrInUse if the host has the network filter and something uses it. It changes nothing.
+func CheckDeleteFilter(ctx context.Context, h *libvirt.Host, name string) error {
 	if _, err := ReadFilter(ctx, h, name); errors.Is(err, libvirt.ErrNotFound) {
 		return nil
 	}
 	used, err := FilterUse(ctx, h, name)
-	if err != nil {
+	if err != nil || len(used) == 0 {
 		return err
 	}
-	if len(used) > 0 {
-		return fmt.Errorf("%w by %s", ErrInUse, strings.Join(used, ", "))
+	return fmt.Errorf("%w by %s", ErrInUse, strings.Join(used, ", "))
+}
+
+// DeleteFilter removes a network filter. It is no error if the host has no such filter. A filter in use is refused.
+func DeleteFilter(ctx context.Context, h *libvirt.Host, name string) error {
+	if err := CheckDeleteFilter(ctx, h, name); err != nil {
+		return err
 	}
 	if err := h.UndefineNWFilter(ctx, name); !errors.Is(err, libvirt.ErrNotFound) {
 		return err

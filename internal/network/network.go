@@ -258,23 +258,31 @@ func (lock LockFunc) locked(
 	return f(held)
 }
 
+// CheckDelete returns ErrInUse if the host has the network and a VM's definition uses it. It changes nothing.
+func CheckDelete(ctx context.Context, h *libvirt.Host, name string) error {
+	if _, err := h.Network(ctx, name); errors.Is(err, libvirt.ErrNotFound) {
+		return nil
+	}
+	users, err := Users(ctx, h, name)
+	if err != nil || len(users) == 0 {
+		return err
+	}
+	names := make([]string, len(users))
+	for i, u := range users {
+		names[i] = u.Name
+	}
+	return fmt.Errorf("%w: the definitions of these virtual machines use it or its bridge: %s", ErrInUse,
+		strings.Join(names, ", "))
+}
+
 // Delete stops a network and removes its definition, under its lock: if libvirt changes a network's persistent
 // definition at the same time, it writes the file again, and has the network again once it is restarted. Delete returns
 // ErrInUse if a VM's definition uses the network. It is no error if the host has no such network.
 func Delete(ctx context.Context, lock LockFunc, h *libvirt.Host, name string) error {
 	return lock.locked(ctx, h, name, "removing", func(ctx context.Context) error {
 		// The wait for the lock may have been long, so an answer from before it would be too old.
-		users, err := Users(ctx, h, name)
-		if err != nil {
+		if err := CheckDelete(ctx, h, name); err != nil {
 			return err
-		}
-		if len(users) > 0 {
-			names := make([]string, len(users))
-			for i, u := range users {
-				names[i] = u.Name
-			}
-			return fmt.Errorf("%w: the definitions of these virtual machines use it or its bridge: %s", ErrInUse,
-				strings.Join(names, ", "))
 		}
 		return remove(ctx, h, name)
 	})

@@ -128,6 +128,34 @@ func inUseBy(consequence string, users []string) error {
 	return fmt.Errorf("%w: %s %s", libvirt.ErrOperationInvalid, strings.Join(users, ", "), consequence)
 }
 
+// CheckRemovePool returns why RemovePool would leave the pool on hosts, as far as that is known before. An inactive
+// pool is started to read its volumes, if its data is to be removed.
+func (s *Storage) CheckRemovePool(
+	ctx context.Context, hosts hostset.Set, name string, withData *PoolOrigin,
+) (failed map[string]error) {
+	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+		_, err := s.removablePool(ctx, h, name, withData)
+		if errors.Is(err, libvirt.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+}
+
+// removablePool returns the host's pool, and an error if it can't be removed.
+func (s *Storage) removablePool(
+	ctx context.Context, h hostset.Host, name string, withData *PoolOrigin,
+) (*libvirt.StoragePool, error) {
+	is, err := h.Conn.StoragePool(ctx, name)
+	if err == nil {
+		err = checkStop(ctx, h.Conn, is)
+	}
+	if err == nil && withData != nil {
+		err = s.checkDelete(ctx, h, is, *withData)
+	}
+	return is, err
+}
+
 // RemovePool stops and undefines the pool on hosts. Its content stays, unless withData is set: then what the pool is
 // based on is removed as well, if the pool is the one of that origin. libvirt refuses to remove a directory that isn't
 // empty. RemovePool removes no pool whose stop makes running VMs lose disks, and no data that a VM's definition uses.
@@ -135,13 +163,7 @@ func (s *Storage) RemovePool(
 	ctx context.Context, hosts hostset.Set, name string, withData *PoolOrigin,
 ) (failed map[string]error) {
 	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
-		is, err := h.Conn.StoragePool(ctx, name)
-		if err == nil {
-			err = checkStop(ctx, h.Conn, is)
-		}
-		if err == nil && withData != nil {
-			err = s.checkDelete(ctx, h, is, *withData)
-		}
+		is, err := s.removablePool(ctx, h, name, withData)
 		if err == nil {
 			err = h.Conn.StopStoragePool(ctx, name)
 		}

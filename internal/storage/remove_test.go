@@ -113,8 +113,15 @@ func TestRemoveCopies(t *testing.T) {
 			t.Errorf("host %s listed %d pools, want each of its two once", h.Name(), n)
 		}
 	}
+	failed = s.CheckCopies(t.Context(), s.Hosts, nil, ref)
+	if len(failed) != 1 || !errors.Is(failed["one"], storage.ErrInUse) {
+		t.Errorf("that it can't be removed is known before as %v", failed)
+	}
 	if err := other.DeleteVolume(t.Context(), "local", "root"); err != nil {
 		t.Fatal(err)
+	}
+	if failed = s.CheckCopies(t.Context(), s.Hosts, nil, ref); len(failed) > 0 || !hasCopy(t, one, "images") {
+		t.Errorf("that it can be removed is known before as %v", failed)
 	}
 	failed = s.RemoveCopies(t.Context(), s.Hosts.Named("one"), s.Hosts.Named("other"), ref)
 	if len(failed) > 0 || !hasCopy(t, one, "images") {
@@ -490,6 +497,9 @@ func TestRemovePool_inUse(t *testing.T) {
 			// libvirt doesn't know a volume that was made without it.
 			if n := h.Calls()["virStoragePoolRefresh"] - before; (n > 0) != (c.withData && c.lists > 0 && !c.stopped) {
 				t.Errorf("it was read again %d times", n)
+			}
+			if c.stays && s.CheckRemovePool(t.Context(), s.Hosts, name, origin)["one"] == nil {
+				t.Error("that it stays isn't known before")
 			}
 		})
 	}

@@ -346,36 +346,42 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 		return err
 	}
 	return s.lockedForAll(ctx, host, ref, "removing", func(ctx context.Context) error {
-		if err := refresh(ctx, h, ref.Pool); err != nil {
-			return err
+		found, err := s.findUnused(ctx, hosts, h, ref, at)
+		if err == nil && found {
+			err = h.DeleteVolume(ctx, ref.Pool, ref.Name)
 		}
-		v, err := s.poolVolume(ctx, h, ref)
-		if errors.Is(err, libvirt.ErrNotFound) {
-			s.endVolume(ctx, h, ref)
-			return nil
+		if err == nil {
+			s.endVolume(ctx, h, ref) // One that was imported after its creation was interrupted still has it.
 		}
-		if err != nil {
-			return err
-		}
-		if at != "" && v.Path != at {
-			return errOtherPath(*v, at)
-		}
-		users, err := s.Users(ctx, hosts, *v)
-		if err != nil {
-			return fmt.Errorf("can't determine whether it is in use: %w", err)
-		}
-		if len(users) > 0 {
-			return inUse(users[0])
-		}
-		if err := checkRemoval(ctx, h, ref); err != nil {
-			return err
-		}
-		if err := h.DeleteVolume(ctx, ref.Pool, ref.Name); err != nil {
-			return err
-		}
-		s.endVolume(ctx, h, ref) // One that was imported after its creation was interrupted still has it.
-		return nil
+		return err
 	})
+}
+
+// findUnused reports whether a host has a volume. It returns an error if DeleteUnused would refuse to remove it.
+func (s *Storage) findUnused(
+	ctx context.Context, hosts hostset.Set, h *libvirt.Host, ref Ref, at string,
+) (found bool, _ error) {
+	if err := refresh(ctx, h, ref.Pool); err != nil {
+		return false, err
+	}
+	v, err := s.poolVolume(ctx, h, ref)
+	if errors.Is(err, libvirt.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if at != "" && v.Path != at {
+		return true, errOtherPath(*v, at)
+	}
+	users, err := s.Users(ctx, hosts, *v)
+	if err != nil {
+		return true, fmt.Errorf("can't determine whether it is in use: %w", err)
+	}
+	if len(users) > 0 {
+		return true, inUse(users[0])
+	}
+	return true, checkRemoval(ctx, h, ref)
 }
 
 // Volume looks for a volume on hosts. An answer with libvirt.ErrPoolInactive, which ErrUnmounted is too, or

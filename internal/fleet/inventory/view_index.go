@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -62,6 +63,17 @@ func (v *View) Having(disk domain.DiskUse) []*Entry {
 	}
 
 	return all
+}
+
+// Using returns the names of the domains that have the file or device at the path as a disk or in a backing chain.
+func (v *View) Using(file string) []string {
+	var names []string
+
+	for _, e := range v.indexed().bySource[path.Clean(file)] {
+		names = append(names, e.Name)
+	}
+
+	return names
 }
 
 // Paths returns the absolute paths of the disk sources of the domains that are wanted, sorted.

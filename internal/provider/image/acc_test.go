@@ -929,9 +929,10 @@ func TestAccImage_otherContentElsewhere(t *testing.T) {
 	}
 }
 
-// TestAccImage_destroyedWhileSuperseded: while a disk is based on an earlier copy, a destroy of the image removes
-// nothing, and the image stays in the state, even if an operator has removed the current copies by hand: otherwise the
-// earlier copy would be in no state, and would stay for ever. Once all copies are gone, the image leaves the state.
+// TestAccImage_destroyedWhileSuperseded: while a disk of one host is based on a copy, a destroy of the image removes
+// the copies of no host. While one is based on an earlier copy, it removes nothing, and the image stays in the state,
+// even if an operator has removed the current copies by hand: otherwise the earlier copy would be in no state, and
+// would stay for ever. Once all copies are gone, the image leaves the state.
 func TestAccImage_destroyedWhileSuperseded(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -952,6 +953,21 @@ func TestAccImage_destroyedWhileSuperseded(t *testing.T) {
 	c.Run(t, "apply")
 	l.Virsh(t, "kvm2", "vol-create-as", name, "overlay", "64M", "--format", "qcow2", "--backing-vol", is,
 		"--backing-vol-format", "qcow2")
+	destroyFails := func(user string) {
+		t.Helper()
+		out := c.Fail(t, "destroy", "-target=virtfleet_image.this")
+		want := fmt.Sprintf("On host kvm2 the image \"base\" is used by %s.", user)
+		if !strings.Contains(out, "Image is in use") || !strings.Contains(out, want) || !strings.Contains(out, "Host: kvm2") {
+			t.Errorf("the destroy doesn't say %q: %s", want, out)
+		}
+		has("kvm1", is) // It is refused on the other host.
+	}
+	destroyFails("volume " + name + "/overlay")
+	l.Define(t, "kvm2", fmt.Sprintf("<domain type='qemu'><name>%[1]s</name><memory unit='MiB'>16</memory><os><type>hvm"+
+		"</type></os><devices><disk type='file'><driver type='qcow2'/><source file='/var/lib/libvirt/%[1]s/overlay'/>"+
+		"<target dev='vda' bus='virtio'/></disk></devices></domain>", name))
+	destroyFails("virtual machine " + name)
+	l.Virsh(t, "kvm2", "undefine", name)
 	c.Config(t, without+image(fmt.Sprintf("url = %q", url+"/two"), ""))
 	c.Run(t, "apply")
 	has("kvm1", other)

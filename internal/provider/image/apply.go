@@ -60,15 +60,27 @@ func (r *imageResource) sendTo(
 	return r.Data.Storage().Put(ctx, targets, m.ref(), fetched)
 }
 
-// remove removes a copy from hosts, unless it is in use. It stays where this run has written it for another resource,
-// and in pools that staying shares. kept are the hosts where it stays for another resource.
+// remove removes a copy from hosts, or from none of them if it is in use on one. It stays where this run has written it
+// for another resource, and in pools that staying shares. written are the hosts where it stays for another resource.
 func (r *imageResource) remove(
 	ctx context.Context, hosts, staying hostset.Set, ref storage.Ref,
-) (failed map[string]error, kept []string) {
-	written, removed := r.Data.Written.Removing(TypeName, ref.String())
+) (left onhosts.Removal, written []string) {
+	s := r.Data.Storage()
+	written, with, removed := r.removing(hosts, staying, ref)
 	defer removed()
-	with := r.Data.Fleet.Connections().Named(append(written, staying.Names()...)...)
-	return r.Data.Storage().RemoveCopies(ctx, hosts.Without(written...), with, ref), hosts.Named(written...).Names()
+	check := func(ctx context.Context, of hostset.Set) map[string]error { return s.CheckCopies(ctx, of, with, ref) }
+	remove := func(ctx context.Context, of hostset.Set) map[string]error { return s.RemoveCopies(ctx, of, with, ref) }
+	return onhosts.RemoveTogether(ctx, hosts.Without(written...), check, remove), written
+}
+
+// removing must be called before a copy is removed from hosts, and removed afterwards. It returns those of the hosts on
+// which this run has written the copy for another resource, and the hosts whose shared pools keep it.
+func (r *imageResource) removing(
+	hosts, staying hostset.Set, ref storage.Ref,
+) (written []string, with hostset.Set, removed func()) {
+	all, removed := r.Data.Written.Removing(TypeName, ref.String())
+	with = r.Data.Fleet.Connections().Named(append(all, staying.Names()...)...)
+	return hosts.Named(all...).Names(), with, removed
 }
 
 // source returns the image's source. It accepts only formats that all pools of the hosts can have.
@@ -130,6 +142,13 @@ func (r *imageResource) fetchAndSend(
 	return r.sendTo(ctx, targets, plan, fetched), diags
 }
 
+// removeUnused removes a copy of earlier content from the hosts on which no disk is based on it.
+func (r *imageResource) removeUnused(ctx context.Context, hosts hostset.Set, ref storage.Ref) map[string]error {
+	written, with, removed := r.removing(hosts, nil, ref)
+	defer removed()
+	return r.Data.Storage().RemoveCopies(ctx, hosts.Without(written...), with, ref)
+}
+
 // removeOld removes copies of earlier content that no disk is based on, and returns the names of the remaining ones.
 // asked are the hosts on which the next apply looks for these: it no longer sees what remains on the others.
 func (r *imageResource) removeOld(
@@ -141,7 +160,7 @@ func (r *imageResource) removeOld(
 			continue // This content is declared again.
 		}
 		ref := storage.Ref{Pool: m.Pool.ValueString(), Name: name}
-		failed, _ := r.remove(ctx, hosts, nil, ref)
+		failed := r.removeUnused(ctx, hosts, ref)
 		if len(asked.Named(value.Keys(failed)...)) > 0 {
 			kept = append(kept, name)
 		}
@@ -160,10 +179,13 @@ func (r *imageResource) removeOld(
 }
 
 // leftBy says which copy a destroy can't remove, and what it has removed: gone are the hosts that no longer have it.
-func (m *model) leftBy(ref storage.Ref, gone hostset.Set) string {
+func (m *model) leftBy(ref storage.Ref, left onhosts.Removal, gone hostset.Set) string {
 	text := fmt.Sprintf("volume %q is kept", ref)
 	if ref.Name != m.Volume.ValueString() {
 		return text + ". It has earlier content of the image. The copies of the current content stay, too"
+	}
+	if kept := left.KeptText(m.HostStates); kept != "" {
+		text += ". " + kept
 	}
 	if len(gone) > 0 {
 		text += ". It is removed from " + strings.Join(gone.Names(), ", ")

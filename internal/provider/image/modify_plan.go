@@ -19,6 +19,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -34,6 +35,7 @@ func (r *imageResource) ModifyPlan(
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 		hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 		resp.Diagnostics.Append(r.checkRemoval(ctx, hosts, &state)...)
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, hosts, &state)...)
 	}
 	if !r.Plans(noun, req, resp) {
 		return
@@ -118,6 +120,28 @@ func (r *imageResource) checkRemoval(ctx context.Context, hosts hostset.Set, m *
 	})
 	maps.DeleteFunc(failed, func(_ string, err error) bool { return !errors.Is(err, storage.ErrUnmounted) })
 	return onhosts.Failures("delete", m.noun(), failed)
+}
+
+// warnOfUsers names what uses copies that are to be removed from hosts. A plan isn't told whether that is removed, too.
+func (r *imageResource) warnOfUsers(ctx context.Context, hosts hostset.Set, m *model) (diags diag.Diagnostics) {
+	if s := r.Data.Storage(); s.IsShared(ctx, hosts, m.Pool.ValueString()) {
+		hosts = s.Hosts.Present()
+	}
+	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+		var users []string
+		for _, name := range append(value.StringList(m.Superseded), m.Volume.ValueString()) {
+			of, err := r.Data.Storage().SeenUsers(ctx, h.Name(), storage.Ref{Pool: m.Pool.ValueString(), Name: name}, true)
+			if err != nil {
+				return nil, err
+			}
+			users = append(users, of...)
+		}
+		return users, nil
+	}
+	for _, use := range onhosts.InUse(ctx, hosts, m.noun(), users) {
+		diags.AddWarning("Image is in use", use+" "+onhosts.FailsInUse)
+	}
+	return diags
 }
 
 // checkNew returns errors for a new image that no host can have, and a warning if its source isn't available.

@@ -197,9 +197,13 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	}
 	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
 	left, _ := r.remove(ctx, leaving, targets, state.ref())
-	resp.Diagnostics.Append(onhosts.Failures("remove", plan.noun(), left)...)
+	for _, host := range value.Keys(left.Failed) {
+		f := plan.failure("remove", left.Failed[host])
+		f.Host, f.Happened = host, left.KeptText(state.HostStates)
+		resp.Diagnostics.Append(f.Error())
+	}
 	plan.HostStates = onhosts.StatesAfter(targets, failed, state.HostStates, onhosts.Present)
-	plan.HostStates = onhosts.StillThere(plan.HostStates, left, state.HostStates)
+	plan.HostStates = onhosts.StillThere(plan.HostStates, left.Left(), state.HostStates)
 	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	asked := known
 	if len(failed) == 0 {
@@ -222,9 +226,9 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Delete removes the copies that no disk is based on. If a disk is based on a copy, the destroy fails. A copy that this
-// run has written for another resource stays. While an earlier copy can't be removed, the current ones stay, too: the
-// image then isn't half gone, and its state remains.
+// Delete removes the copies. If a disk is based on a copy, the destroy fails, and no host's copy is removed. A copy
+// that this run has written for another resource stays. While an earlier copy can't be removed, the current ones stay,
+// too: the image then isn't half gone, and its state remains.
 func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -239,11 +243,11 @@ func (r *imageResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 			return
 		}
 		ref := storage.Ref{Pool: state.Pool.ValueString(), Name: name}
-		failed, kept := r.remove(ctx, hosts, nil, ref)
-		for _, host := range value.Keys(failed) {
-			f := state.failure("delete", failed[host])
-			f.Happened = state.leftBy(ref,
-				hosts.Named(onhosts.Having(state.HostStates)...).Without(append(value.Keys(failed), kept...)...))
+		left, kept := r.remove(ctx, hosts, nil, ref)
+		gone := hosts.Named(onhosts.Having(state.HostStates)...).Without(append(left.Left(), kept...)...)
+		for _, host := range value.Keys(left.Failed) {
+			f := state.failure("delete", left.Failed[host])
+			f.Happened = state.leftBy(ref, left, gone)
 			if f.Host = host; errors.Is(f.Err, storage.ErrInUse) {
 				f.Remedy = "Apply again once nothing uses it. If another resource has the image now, because the resource was " +
 					"renamed or has another key in for_each, " +

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -11,6 +12,8 @@ import (
 type Reservations struct {
 	mu                          sync.Mutex
 	had, replaced, adding, kept map[string]bool
+	// changing are the reservations that are being changed, with those that each change waits for.
+	changing map[string][]string
 	// waiting are errors that hold if the plan keeps a reservation as it is.
 	waiting map[string]diag.Diagnostics
 }
@@ -63,6 +66,38 @@ func (r *Reservations) Adding(id string) (undo func(), again bool) {
 		defer r.mu.Unlock()
 		delete(r.adding, id)
 	}, false
+}
+
+// Changing records that a resource changes its reservation. done must be called afterwards.
+func (r *Reservations) Changing(id string) (done func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.changing == nil {
+		r.changing = map[string][]string{}
+	}
+	r.changing[id] = nil
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.changing, id)
+	}
+}
+
+// Awaits records that the change of a reservation waits for others, because they have a value that it is to get. It
+// reports whether all of these are being changed, too, and then whether another change waits for this one.
+func (r *Reservations) Awaits(id string, others []string) (change, awaited bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.changing[id] = others
+	for _, other := range others {
+		if _, changes := r.changing[other]; !changes {
+			return false, false
+		}
+	}
+	for of, waitsFor := range r.changing {
+		awaited = awaited || of != id && slices.Contains(waitsFor, id)
+	}
+	return true, awaited
 }
 
 func (r *Reservations) record(all *map[string]bool, id string) (was bool) {

@@ -98,6 +98,9 @@ resource "virtfleet_network" "host" {
 		t.Error(out)
 	}
 	destroyAndCheck(t, l, c, name)
+	if all := l.Virsh(t, "kvm2", "net-list", "--all", "--name"); strings.Contains(all, name) {
+		t.Errorf("left: %s", all)
+	}
 }
 
 // TestAccNetwork_usersOfPortGroup: a plan warns of VMs whose interfaces have a port group that is removed: libvirt
@@ -145,41 +148,31 @@ func TestAccNetwork_usersOfPortGroup(t *testing.T) {
 	}
 }
 
-// TestAccNetwork_destroyedInPart: if a destroy fails on one host, it says from which hosts the network is removed.
-func TestAccNetwork_destroyedInPart(t *testing.T) {
+// TestAccNetwork_destroyedTogether: while a VM of one host uses the network, a destroy removes it from no host.
+func TestAccNetwork_destroyedTogether(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
 	bridge := "vf" + name[len(name)-6:]
 	c := acctest.NewCLI(t)
-	c.Config(t, acctest.Config(l)+fmt.Sprintf(`
-resource "virtfleet_network" "this" {
-  name   = %q
-  bridge = %q
-  hosts  = ["kvm1", "kvm2"]
-}
-`, name, bridge))
+	c.Config(t, acctest.Config(l)+fmt.Sprintf("resource \"virtfleet_network\" \"this\" {\n  name = %q\n  bridge = %q\n}\n",
+		name, bridge))
 	c.Run(t, "apply")
 	l.Define(t, "kvm1", fmt.Sprintf(`<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory>
 		<os><type>hvm</type></os><devices><interface type='bridge'><source bridge='%s'/></interface></devices></domain>`,
 		name, bridge))
-	has := func(host string) bool {
-		return strings.Contains(l.Virsh(t, host, "net-list", "--all", "--name"), name)
+	out := c.Fail(t, "destroy")
+	for _, want := range []string{"Host: kvm1", "It stays on kvm2 as well, because it can't be removed from this host"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the destroy doesn't say %q: %s", want, out)
+		}
 	}
-	if out := c.Fail(t, "destroy"); !strings.Contains(out, "It is removed from kvm2, but not from this host") ||
-		!strings.Contains(out, "Host: kvm1") {
-		t.Error(out)
-	}
-	if !has("kvm1") || has("kvm2") {
-		t.Errorf("kvm1 has the network: %t; kvm2: %t", has("kvm1"), has("kvm2"))
-	}
-	// What an earlier destroy has removed isn't reported again.
-	if out := c.Fail(t, "destroy"); strings.Contains(out, "It is removed from") {
-		t.Error(out)
+	if out, empty := c.Empty(t); !empty {
+		t.Errorf("a host has lost the network: %s", out)
 	}
 	l.Virsh(t, "kvm1", "undefine", name)
-	c.Run(t, "destroy")
-	if has("kvm1") {
-		t.Error("kvm1 still has the network")
+	destroyAndCheck(t, l, c, name)
+	if all := l.Virsh(t, "kvm2", "net-list", "--all", "--name"); strings.Contains(all, name) {
+		t.Errorf("left: %s", all)
 	}
 }

@@ -205,6 +205,9 @@ func (r *networkResource) changeTo(plan *model, want network.Wanted, private met
 func (r *networkResource) removal(name types.String, private meta.Private) onhosts.Change {
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: name.ValueString(), Noun: noun(name), Private: private,
+		Check: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
+			return network.CheckDelete(ctx, h, name.ValueString())
+		}),
 		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
 			return network.Delete(ctx, r.Data.Fleet.LockOn, h, name.ValueString())
 		}),

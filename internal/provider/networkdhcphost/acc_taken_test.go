@@ -13,7 +13,8 @@ import (
 
 // TestAccNetworkDHCPHost_taken: no change of a reservation touches another one of its network. An address, a name or a
 // MAC address that another one has is refused in the plan, and in an apply whose plan couldn't know it. The error names
-// the other one and its hosts. What was made twice by hand isn't taken to be as applied.
+// the other one and its hosts. What was made twice by hand isn't taken to be as applied. Two resources may swap their
+// values.
 func TestAccNetworkDHCPHost_taken(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -173,7 +174,22 @@ resource "virtfleet_network" "this" {
 	c.Run(t, "plan")
 	config(map[string][3]string{"other": {"52:54:00:07:02:05", "10.50", "web"}, "db": two["db"]})
 	c.Run(t, "plan")
-	config(two)
+
+	// Two resources that swap their values do that in one apply.
+	for what, swap := range map[string]map[string][3]string{
+		"addresses swapped":           {"web": {web, "10.60", "web"}, "db": {db, "10.50", "db"}},
+		"addresses and names swapped": {"web": {web, "10.60", "db"}, "db": {db, "10.50", "web"}},
+	} {
+		config(swap)
+		c.Run(t, "apply")
+		has(what, entry(web, swap["web"][1], swap["web"][2]), entry(db, swap["db"][1], swap["db"][2]))
+		if out, empty := c.Empty(t); !empty {
+			t.Errorf("%s: %s", what, out)
+		}
+		config(two)
+		c.Run(t, "apply")
+		has("swapped back", both...)
+	}
 
 	// Two resources with one reservation: only one creates it.
 	config(map[string][3]string{"web": two["web"], "one": two["db"], "other": two["db"]})

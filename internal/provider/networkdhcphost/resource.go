@@ -2,7 +2,6 @@ package networkdhcphost
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -240,21 +239,25 @@ func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	ctx, cancel := tfdiag.LimitedBy(ctx, "update", plan.Timeouts.Update, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	targets := r.hostsToUpdate(ctx, &plan, &state)
+	removed := false
 	if !plan.IP.Equal(state.IP) || !plan.Name.Equal(state.Name) {
-		taken := plan.takenOn(hostset.Ask(ctx, targets, plan.read), false, nil)
+		changed := r.Data.Reservations.Changing(plan.key())
+		defer changed()
+		var taken map[string]error
+		removed, taken = r.awaitFree(ctx, targets, &plan, &state)
 		if len(taken) > 0 { // Every host keeps what it has.
 			resp.Diagnostics.Append(plan.failures("update", taken, false)...)
+			if removed {
+				resp.Diagnostics.Append(r.restore(ctx, targets, &state)...)
+			}
 			return
 		}
 	}
-	failed := hostset.Each(ctx, targets, func(ctx context.Context, h hostset.Host) error {
-		err := network.PutReservation(ctx, r.Data.Fleet.LockShared, h.Conn, plan.Network.ValueString(), plan.reservation())
-		if errors.Is(err, libvirt.ErrNotFound) {
-			return nil // The network was removed from the host meanwhile. The next refresh leaves the host out.
-		}
-		return err
-	})
+	failed := r.put(ctx, targets, &plan)
 	resp.Diagnostics.Append(plan.failures("update", failed, false)...)
+	if removed {
+		resp.Diagnostics.Append(r.restore(ctx, targets.Named(value.Keys(failed)...), &state)...)
+	}
 	plan.HostStates = onhosts.StatesAfter(targets, failed, state.HostStates, onhosts.Present)
 	if len(failed) > 0 {
 		plan.IP, plan.Name = state.IP, state.Name
@@ -293,14 +296,7 @@ func (r *hostResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 	for _, host := range hosts.Named(staying...).Names() {
 		resp.Diagnostics.Append(meta.KeptForAnother(state.noun(), host))
 	}
-	failed := hostset.Each(ctx, hosts.Without(staying...), func(ctx context.Context, h hostset.Host) error {
-		name := state.Network.ValueString()
-		err := network.RemoveReservation(ctx, r.Data.Fleet.LockShared, h.Conn, name, state.reservation())
-		if errors.Is(err, libvirt.ErrNotFound) {
-			return nil // The reservation is gone together with the network.
-		}
-		return err
-	})
+	failed := r.remove(ctx, hosts.Without(staying...), &state)
 	resp.Diagnostics.Append(onhosts.Failures("delete", state.noun(), failed)...)
 }
 

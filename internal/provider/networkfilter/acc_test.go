@@ -139,11 +139,16 @@ func TestAccNetworkFilter(t *testing.T) {
 				},
 				Config: full, PlanOnly: true,
 			},
-			{ // Used by a definition, it isn't destroyed.
+			{ // Used by a definition of one host, it isn't destroyed on any.
 				PreConfig: func() { l.Define(t, "kvm1", guest) },
 				Config:    rules("80"), Destroy: true, ExpectError: regexp.MustCompile("virtual machine\\s+" + name),
 			},
 			{ // Nor is it removed from that host.
+				PreConfig: func() {
+					if err := everywhere("dstportstart", "")(nil); err != nil {
+						t.Error(err)
+					}
+				},
 				Config: on("kvm2", "80"), ExpectError: regexp.MustCompile("virtual machine\\s+" + name),
 			},
 			{

@@ -139,6 +139,9 @@ func (r *filterResource) changeTo(
 			}
 			return is.UUID, nil
 		},
+		Check: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
+			return network.CheckDeleteFilter(ctx, h, name)
+		}),
 		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error { return network.DeleteFilter(ctx, h, name) }),
 	}
 }

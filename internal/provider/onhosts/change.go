@@ -45,6 +45,9 @@ type Change struct {
 	Healthy string
 	// Put changes the object of hosts that have it. Remove removes it.
 	Put, Remove Do
+	// Check returns why hosts would refuse Remove, and changes nothing. If one of them would, the object isn't removed
+	// from any. nil: only a host's own Remove can tell.
+	Check Do
 	// New returns what creates the object with this UUID on hosts that lack it. It is libvirt.ErrExists on a host that
 	// has an object with another UUID.
 	New func(uuid string) Do
@@ -212,12 +215,12 @@ func (c Change) Update(
 		diags.Append(record(ctx, c.Private, append(uuids, id))...)
 	}
 	c.end(ctx, targets.Without(value.Keys(failed)...), nil) // An object that was imported may still have a record.
-	var left map[string]error
+	var left Removal
 	if len(failed) > 0 && len(failed) == len(targets) {
 		// Nothing would be left of the object, such as the passphrase of encrypted disks.
-		left = map[string]error{}
+		left.Failed = map[string]error{}
 		for _, name := range leaving.Names() {
-			left[name] = fmt.Errorf("%w: no other host has the %s yet", libvirt.ErrOperationInvalid, c.Noun)
+			left.Failed[name] = fmt.Errorf("%w: no other host has the %s yet", libvirt.ErrOperationInvalid, c.Noun)
 		}
 	} else {
 		var warnings diag.Diagnostics
@@ -225,24 +228,9 @@ func (c Change) Update(
 		diags.Append(warnings...)
 	}
 	diags.Append(c.failureDiagnostics("update", "", failed)...)
-	diags.Append(c.failureDiagnostics("delete", "", left)...)
-	states = StillThere(StatesAfter(targets, failed, last, c.Healthy), left, last)
+	diags.Append(c.failureDiagnostics("delete", left.KeptText(last), left.Failed)...)
+	states = StillThere(StatesAfter(targets, failed, last, c.Healthy), left.Left(), last)
 	return states, len(failed) == 0, append(diags, recordHosts(ctx, targets, states, c.Private)...)
-}
-
-// Delete removes the object from every configured host that may have it. hosts and last are those of the state.
-func (c Change) Delete(ctx context.Context, hosts types.Set, last types.Map) diag.Diagnostics {
-	asked := Asked(c.Data, hosts, last)
-	last, replaced := sameHosts(ctx, asked, last, c.Private)
-	diags := c.replacedWarning(ctx, asked, replaced, true)
-	failed, more := c.remove(ctx, asked, last)
-	diags.Append(more...)
-	c.end(ctx, asked.Without(value.Keys(failed)...), nil)
-	happened := ""
-	if gone := asked.Named(Having(last)...).Without(value.Keys(failed)...).Names(); len(gone) > 0 {
-		happened = "It is removed from " + strings.Join(gone, ", ") + ", but not from this host"
-	}
-	return append(diags, c.failureDiagnostics("delete", happened, failed)...)
 }
 
 // failureDiagnostics returns errors about hosts. If an object already exists, they suggest to import it. happened is

@@ -319,6 +319,10 @@ func Losing(
 	return Leaving(data, last, targets)
 }
 
+// FailsInUse says what becomes of a destroy of storage that InUse has found to be in use.
+const FailsInUse = "While that is so, the apply that destroys it fails, and removes it from no host. If the same " +
+	"apply destroys what uses it, nothing is to be done: that goes first. " + tfdiag.ChangeUsersFirst
+
 // InUse returns, for each host on which something uses the resource, a sentence that names the users. A host that
 // doesn't answer is left out: Read has reported it.
 func InUse(
@@ -337,10 +341,10 @@ func InUse(
 	return sentences
 }
 
-// StillThere puts the hosts from which a resource could not be removed back into host_states.
-func StillThere(states types.Map, left map[string]error, last types.Map) types.Map {
+// StillThere puts the hosts from which a resource wasn't removed back into host_states.
+func StillThere(states types.Map, left []string, last types.Map) types.Map {
 	all, before := value.StringMap(states), value.StringMap(last)
-	for name := range left {
+	for _, name := range left {
 		all[name] = before[name]
 	}
 	return value.NewStringMap(all)

@@ -145,19 +145,6 @@ func (c Change) exists() error {
 	return fmt.Errorf("%w: the host has another %s", libvirt.ErrExists, c.Noun)
 }
 
-// remove removes the object from hosts. It leaves another one of the name where it is, and warns.
-func (c Change) remove(
-	ctx context.Context, hosts hostset.Set, last types.Map,
-) (failed map[string]error, diags diag.Diagnostics) {
-	others := c.others(ctx, hosts, last)
-	for _, host := range others {
-		f := tfdiag.Failure{Verb: "delete", Noun: c.Noun, Host: host, Err: c.exists()}
-		f.Happened = "it stays there, because this resource hasn't created it"
-		diags.Append(f.Warning())
-	}
-	return c.Remove(ctx, hosts.Without(others...)), diags
-}
-
 // replacedWarning returns the warning about keys that lead to other hosts, if these don't have the object.
 func (c Change) replacedWarning(
 	ctx context.Context, hosts hostset.Set, others []replaced, destroyed bool,

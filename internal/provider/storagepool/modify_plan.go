@@ -80,7 +80,7 @@ func (r *poolResource) ModifyPlan(
 	if replaced {
 		return
 	}
-	c := r.removal(pool.Name, req.Private)
+	c := r.removal(pool.Name, nil, req.Private)
 	resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
 	isOutdated := slices.Contains(slices.Collect(maps.Values(value.StringMap(state.HostStates))), outdated)
 	if isOutdated || mayRedefine(ctx, &plan, &state) {

@@ -104,7 +104,7 @@ func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, r
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	c := r.removal(pool.Name, resp.Private)
+	c := r.removal(pool.Name, nil, resp.Private)
 	var origin storage.PoolOrigin
 	c.New = func(uuid string) onhosts.Do {
 		origin.UUIDs = []string{uuid}
@@ -131,13 +131,16 @@ func (r *poolResource) create(plan *model, pool storage.Pool) func(uuid string) 
 	}
 }
 
-// removal returns the change that removes the pool and keeps its contents.
-func (r *poolResource) removal(name string, private meta.Private) onhosts.Change {
+// removal returns the change that removes the pool: with its contents if withData isn't nil.
+func (r *poolResource) removal(name string, withData *storage.PoolOrigin, private meta.Private) onhosts.Change {
 	return onhosts.Change{
 		Data: r.Data, TypeName: TypeName, ImportID: name, Noun: nounOf(name), Healthy: onhosts.Active,
 		Private: private,
+		Check: func(ctx context.Context, hosts hostset.Set) map[string]error {
+			return r.Data.Storage().CheckRemovePool(ctx, hosts, name, withData)
+		},
 		Remove: func(ctx context.Context, hosts hostset.Set) map[string]error {
-			return r.Data.Storage().RemovePool(ctx, hosts, name, nil)
+			return r.Data.Storage().RemovePool(ctx, hosts, name, withData)
 		},
 		UUID: func(ctx context.Context, h *libvirt.Host) (string, error) {
 			is, err := h.StoragePool(ctx, name)
@@ -251,7 +254,7 @@ func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	if len(origin.UUIDs) > 0 {
 		settings.NewUUID = origin.UUIDs[0] // A host that lacks the pool gets one that is recognized as the resource's.
 	}
-	c := r.removal(pool.Name, resp.Private)
+	c := r.removal(pool.Name, nil, resp.Private)
 	c.New = r.create(&plan, pool)
 	c.Put = func(ctx context.Context, hosts hostset.Set) map[string]error {
 		return r.Data.Storage().ApplyPool(ctx, hosts, pool, settings)
@@ -277,14 +280,13 @@ func (r *poolResource) Delete(ctx context.Context, req resource.DeleteRequest, r
 	ctx, cancel := tfdiag.LimitedBy(ctx, "delete", state.Timeouts.Delete, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	name := state.Name.ValueString()
-	c := r.removal(name, req.Private)
 	origin, diags := originOf(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
+	var withData *storage.PoolOrigin
 	if state.OnDestroy.ValueString() == onDestroyDelete {
-		c.Remove = func(ctx context.Context, hosts hostset.Set) map[string]error {
-			return r.Data.Storage().RemovePool(ctx, hosts, name, &origin)
-		}
+		withData = &origin
 	}
+	c := r.removal(name, withData, req.Private)
 	resp.Diagnostics.Append(c.Delete(ctx, state.Hosts, state.HostStates)...)
 }
 

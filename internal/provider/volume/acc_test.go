@@ -882,7 +882,7 @@ func TestAccVolume_growsOnline(t *testing.T) {
 
 // TestAccVolume_replaced: the plan of a replacement names the data that is deleted and what still uses it, also for a
 // tainted volume, of which Terraform plans only the new one. The new one has the room of the old one. With -replace, of
-// which no provider is told, the apply finds out. What is in use is never deleted.
+// which no provider is told, the apply finds out. What is in use is never deleted. The plan of a destroy names the VM.
 func TestAccVolume_replaced(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -952,6 +952,8 @@ func TestAccVolume_replaced(t *testing.T) {
 		"<target dev='vda' bus='virtio'/></disk></devices></domain>", name, file))
 	used := fmt.Sprintf("VM %q on host \"kvm1\" uses it", name)
 	plans(append(lost, "the apply fails", used)...)
+	says(tf.Run(t, "plan", "-destroy"), "Volume is in use", fmt.Sprintf(
+		"On host kvm1 the volume %q is used by virtual machine %s.", name+"/data", name))
 	says(tf.Fail(t, "apply", replace), "Unable to delete volume", used, "Nothing was removed")
 	if now := inode(); now != before {
 		t.Errorf("the file in use is another one: %s, was %s", now, before)

@@ -35,6 +35,7 @@ func (r *volumeResource) ModifyPlan(
 		if !resp.Diagnostics.HasError() &&
 			!state.refusesPlace(ctx, r.Data.Storage(), req.Private, "delete", &resp.Diagnostics) {
 			resp.Diagnostics.Append(r.checkRemoval(ctx, &state)...)
+			resp.Diagnostics.Append(r.warnOfUsers(ctx, &state)...)
 		}
 	}
 	if !r.Plans(noun, req, resp) {

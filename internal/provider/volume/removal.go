@@ -7,7 +7,9 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
@@ -34,6 +36,21 @@ func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags 
 	}
 	if vm := r.Data.Volumes.Removes(state.saved()); vm != "" {
 		diags.Append(meta.RemovedWithDisk(state.ref().String(), vm))
+	}
+	return diags
+}
+
+// warnOfUsers names what uses a volume that is to be destroyed. A plan isn't told whether that is destroyed, too.
+func (r *volumeResource) warnOfUsers(ctx context.Context, state *model) (diags diag.Diagnostics) {
+	hosts, err := r.Data.Storage().UserHosts(ctx, state.CurrentHost.ValueString(), state.Pool.ValueString())
+	if err != nil {
+		return nil // The removal is refused then.
+	}
+	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+		return r.Data.Storage().SeenUsers(ctx, h.Name(), state.ref(), false)
+	}
+	for _, use := range onhosts.InUse(ctx, hosts, state.noun(), users) {
+		diags.AddWarning("Volume is in use", use+" "+onhosts.FailsInUse)
 	}
 	return diags
 }
