@@ -214,8 +214,8 @@ func (s *State) restart(ctx context.Context, h *libvirt.Host, name string, want 
 	return err
 }
 
-// describeCutOff returns which VMs have lost their connection because their network was stopped, "" if none has. libvirt
-// doesn't connect them again when the network is started. unknown is why they aren't known.
+// describeCutOff returns which VMs have lost their connection because their network was stopped, "" if none has.
+// libvirt doesn't connect them again when the network is started. unknown is why they aren't known.
 func describeCutOff(users []string, unknown error) string {
 	const repair = "cut off until they are shut down, and started again while it is active"
 	switch {

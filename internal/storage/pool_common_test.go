@@ -28,14 +28,16 @@ func TestInCommon(t *testing.T) {
 		return p
 	}
 	for name, c := range map[string]struct{ one, two Pool }{
-		"directory":                  {path("dir", "/in-common/vms"), path("dir", "/in-common/vms/")},
-		"two directories":            {path("dir", "/in-common/a"), path("dir", "/in-common/b")},
-		"directory of a mount":       {devices("fs", "/dev/in-common-m"), path("dir", "/mnt/fs")},
-		"export":                     {export("nas", "/vms"), export("nas", "/vms")},
-		"two exports":                {export("nas", "/a"), export("nas", "/b")},
-		"two servers":                {export("nas1", "/vms"), export("nas2", "/vms")},
-		"device":                     {devices("fs", "/dev/in-common-1"), devices("fs", "/dev/in-common-1")},
-		"one of the devices":         {devices("logical", "/dev/in-common-2", "/dev/in-common-3"), devices("disk", "/dev/in-common-3")},
+		"directory":            {path("dir", "/in-common/vms"), path("dir", "/in-common/vms/")},
+		"two directories":      {path("dir", "/in-common/a"), path("dir", "/in-common/b")},
+		"directory of a mount": {devices("fs", "/dev/in-common-m"), path("dir", "/mnt/fs")},
+		"export":               {export("nas", "/vms"), export("nas", "/vms")},
+		"two exports":          {export("nas", "/a"), export("nas", "/b")},
+		"two servers":          {export("nas1", "/vms"), export("nas2", "/vms")},
+		"device":               {devices("fs", "/dev/in-common-1"), devices("fs", "/dev/in-common-1")},
+		"one of the devices": {
+			devices("logical", "/dev/in-common-2", "/dev/in-common-3"), devices("disk", "/dev/in-common-3"),
+		},
 		"two devices":                {devices("fs", "/dev/in-common-4"), devices("logical", "/dev/in-common-5")},
 		"groups without the devices": {devices("logical"), devices("logical")},
 	} {

@@ -11,8 +11,8 @@ import (
 )
 
 // TestAccNetwork_usersOfBridge: a VM on the bridge that libvirt creates for a network uses the network, and so does a
-// transient VM in a network on a host's bridge. A VM on that bridge itself doesn't. What a restart cuts off is named, also
-// if it fails.
+// transient VM in a network on a host's bridge. A VM on that bridge itself doesn't. What a restart cuts off is named,
+// also if it fails.
 func TestAccNetwork_usersOfBridge(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

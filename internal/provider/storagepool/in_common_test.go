@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestStoragePool_oneDirectory: a plan refuses a pool in the directory of another pool, of the host or of the plan, also
-// if a pool gets that directory by a change. A pool that is replaced under another name keeps its directory.
+// TestStoragePool_oneDirectory: a plan refuses a pool in the directory of another pool, of the host or of the plan,
+// also if a pool gets that directory by a change. A pool that is replaced under another name keeps its directory.
 func TestStoragePool_oneDirectory(t *testing.T) {
 	t.Parallel()
 	acctest.NeedsTerraform(t)
@@ -26,8 +26,8 @@ func TestStoragePool_oneDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	pool := func(key, name, path string) string {
-		return fmt.Sprintf("resource \"virtfleet_storage_pool\" %q {\n  name = %q\n  type = \"dir\"\n  target = { path = %q }\n}\n",
-			key, "in-common-"+name, path)
+		return fmt.Sprintf("resource \"virtfleet_storage_pool\" %q {\n  name = \"in-common-%s\"\n  type = \"dir\"\n"+
+			"  target = { path = %q }\n}\n", key, name, path)
 	}
 	refused := func(config, other, path string) resource.TestStep {
 		return resource.TestStep{
