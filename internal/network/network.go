@@ -190,6 +190,7 @@ func (s *State) restart(ctx context.Context, h *libvirt.Host, name string, want 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
 	defer cancel()
+	users, unknown := losing(ctx, h, name)
 	if err := settled(ctx, h, name, false, h.StopNetwork(ctx, name)); err != nil {
 		return err
 	}
@@ -203,9 +204,28 @@ func (s *State) restart(ctx context.Context, h *libvirt.Host, name string, want 
 		back = h.StartNetwork(ctx, name)
 	}
 	if back != nil {
-		return errors.Join(err, fmt.Errorf("the network is down, because its old definition can't be started: %w", back))
+		err = fmt.Errorf("%w. The network is down, because its old definition can't be started either: %w", err, back)
+	} else {
+		err = fmt.Errorf("%w. The network runs again with its old definition", err)
 	}
-	return fmt.Errorf("the network runs again with its old definition: %w", err)
+	if cut := describeCutOff(users, unknown); cut != "" {
+		err = fmt.Errorf("%w. %s", err, cut)
+	}
+	return err
+}
+
+// describeCutOff returns which VMs have lost their connection because their network was stopped, "" if none has.
+// libvirt doesn't connect them again when the network is started. unknown is why they aren't known.
+func describeCutOff(users []string, unknown error) string {
+	const repair = "cut off until they are shut down, and started again while it is active"
+	switch {
+	case unknown != nil:
+		return fmt.Sprintf("The virtual machines that ran in it are %s. Which they are isn't known: %v", repair, unknown)
+	case len(users) > 0:
+		return fmt.Sprintf("These virtual machines ran in it when it was stopped, and are %s: %s", repair,
+			strings.Join(users, ", "))
+	}
+	return ""
 }
 
 // finish sets autostart and starts or stops the network.

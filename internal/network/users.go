@@ -72,6 +72,22 @@ func CutOff(ctx context.Context, h *libvirt.Host, network string) ([]User, error
 	return slices.DeleteFunc(users, func(u User) bool { return !u.Live }), err
 }
 
+// losing returns the names of the VMs of a host that run with an interface in a network, and lose their connection when
+// it is stopped. If the network has a bridge of the host, there are none.
+func losing(ctx context.Context, h *libvirt.Host, network string) (names []string, _ error) {
+	bridges, err := ownBridges(ctx, h, network)
+	if err != nil || len(bridges) == 0 {
+		return nil, err
+	}
+	users, err := usersOf(ctx, h, connects(network, bridges))
+	for _, u := range users {
+		if u.Live {
+			names = append(names, u.Name)
+		}
+	}
+	return names, err
+}
+
 // ownBridges returns the bridges that a network has in its persistent and its active definition, and that are gone when
 // it is stopped. A host without the network has none.
 func ownBridges(ctx context.Context, h *libvirt.Host, network string) (bridges []string, _ error) {

@@ -196,6 +196,10 @@ func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 				}
 			}
 			t.checkNetwork(f, i, here, there)
+			if why, remedy := LacksBridge(ctx, t.target, t.to, there[i.Source]); why != "" {
+				f.lacks(status.NetworkBridgeOf(i.Source, there[i.Source].Bridge), NetworkNotAvailable, at,
+					fmt.Sprintf("on host %q, %s", t.target.Name(), why), remedy)
+			}
 		case "bridge", "direct":
 			exists, known, err := t.target.BridgeExists(ctx, i.Source)
 			switch {
@@ -293,6 +297,25 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 			"Connect the interface to another network, detach it, make it the transient one of a pair (teaming), or shut "+
 				"the VM down.")
 	}
+}
+
+// LacksBridge returns why the host can't connect VMs to an active network, and what to do about it: the host is known
+// not to have the network's bridge. It returns "" otherwise, also for a network that another check refuses.
+func LacksBridge(
+	ctx context.Context, h *libvirt.Host, info *libvirt.HostInfo, n libvirt.Network,
+) (why, remedy string) {
+	if n.Bridge == "" || !n.Active || info.Driver != "QEMU" { // libvirt's test driver has no devices of a real host.
+		return "", ""
+	}
+	exists, known, err := h.BridgeExists(ctx, n.Bridge)
+	if err != nil || exists || !known {
+		return "", ""
+	}
+	why = fmt.Sprintf("network %q is connected to bridge %q, which the host doesn't have", n.Name, n.Bridge)
+	if IsHostLocal(n) { // libvirt creates the bridge.
+		return why, fmt.Sprintf("Restart the network: \"virsh net-destroy %[1]s\", then \"virsh net-start %[1]s\".", n.Name)
+	}
+	return why, "Create the bridge on the host, or give the network a bridge that is there."
 }
 
 // NoIOMMU is the end of a sentence about a host that can't give PCI devices to VMs, and IOMMURemedy what to do about

@@ -317,7 +317,7 @@ func (p *Scheduler) fitsChange(
 		fitsVariables(a, vm, d.Spec.Firmware), p.fitsChangedNVRAM(ctx, a.Host, vm, d),
 		p.fitsChangedUse(ctx, a.Host, vm, d), fitsLiveConnections(ctx, a, vm, d), fitsLimits(ctx, a, vm, d),
 		p.fitsControllers(ctx, a, d, vm), fitsSecrets(ctx, a, d.Changed(vm)), p.fitsStart(a, vm, d),
-		fitsArriving(ctx, a, d.Changed(vm), vm.UUID))
+		fitsArriving(ctx, a, d.Changed(vm), vm.UUID), fitsStartedInterfaces(ctx, a, vm, d))
 	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
 	gone, hidden := p.fitsStartedDisks(ctx, a, vm, d)
 

@@ -3,11 +3,15 @@ package placement
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // fitsInterface checks what an interface needs of its host in addition to a network: libvirt would accept a definition
@@ -52,6 +56,59 @@ func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string
 	}
 
 	return problems
+}
+
+// lacksBridgeOfNetwork checks that the host has the bridge that the network of an interface is connected to. libvirt
+// starts a network without it, and then refuses to start the VM. Another check reports a network that can't be read.
+func lacksBridgeOfNetwork(
+	ctx context.Context, a inventory.Reply, d Desired, key string, read func() ([]libvirt.Network, error),
+) []inventory.Problem {
+	is := libvirt.Network{Name: d.Spec.Interfaces[key].Network, ForwardMode: "bridge", Active: true}
+
+	bridge, planned := d.PlannedObjects.Connected(a.Host.Name, is.Name)
+	if is.Bridge = bridge; !planned {
+		networks, err := read()
+
+		at := slices.IndexFunc(networks, func(n libvirt.Network) bool { return n.Name == is.Name })
+		if err != nil || at < 0 {
+			return nil
+		}
+
+		is = networks[at]
+	}
+
+	why, remedy := migration.LacksBridge(ctx, a.Host.Conn, a.Info, is)
+	if why == "" || d.PlannedObjects.On(a.Host.Name, status.Bridge, is.Bridge) {
+		return nil
+	}
+
+	return []inventory.Problem{{Attribute: "interfaces." + key + ".network", Detail: "its " + why, Remedy: remedy}}
+}
+
+// fitsStartedInterfaces checks that the host still has what those interfaces are connected to that the VM has already
+// and keeps, if the change starts or restarts it: libvirt would refuse to start it.
+func fitsStartedInterfaces(ctx context.Context, a inventory.Reply, vm *inventory.VM, d Desired) []inventory.Problem {
+	restarts := vm.Active && d.Power != nil && d.Power.Restarts
+	if !d.starts(vm) && !restarts || a.Host != vm.On {
+		return nil // The checks of a move look at the interfaces.
+	}
+
+	kept := maps.Clone(vm.DeclaredSpec().Interfaces)
+	maps.DeleteFunc(kept, func(key string, is domain.Interface) bool {
+		want, declared := d.Spec.Interfaces[key]
+
+		return d.Spec.Interfaces != nil && (!declared || asksHost(is, want))
+	})
+
+	for key, is := range kept {
+		is.Values = maps.Clone(is.Values)
+		delete(is.Values, "port_group") // libvirt starts the VM without it.
+		kept[key] = is
+	}
+
+	d.Spec.Interfaces = kept
+
+	return fitsNetworks(ctx, a, d)
 }
 
 // fitsLiveConnections checks that the host's libvirt can connect the interfaces of a running VM to the networks that

@@ -72,7 +72,7 @@ func (d Desired) Changed(vm *inventory.VM) Desired {
 func (p *Scheduler) fitsSurroundings(
 	ctx context.Context, a inventory.Reply, d Desired, grown map[string]grownDisk,
 ) []inventory.Problem {
-	problems := append(fitsNetworks(ctx, a, d), p.fitsOwnDisks(ctx, a, d, grown)...)
+	problems := slices.Concat(fitsNetworks(ctx, a, d), fitsFloors(ctx, a, d), p.fitsOwnDisks(ctx, a, d, grown))
 	problems = append(problems, fitsDevices(ctx, a, d.Spec, p.defaultType)...)
 	problems = slices.Concat(problems, fitsParts(a, d), fitsWeights(d.Spec))
 
@@ -157,6 +157,7 @@ func fitsFormats(ctx context.Context, a inventory.Reply, d Desired) (problems []
 	return problems
 }
 
+// fitsNetworks checks the networks, bridges and filters that the interfaces name.
 func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
 	var problems []inventory.Problem
 
@@ -180,6 +181,10 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 			}
 		}
 
+		if i.Network != "" && d.Strategy() != status.Halted {
+			problems = append(problems, lacksBridgeOfNetwork(ctx, a, d, key, read)...)
+		}
+
 		if group := i.Values["port_group"]; lacksPortGroup(a.Host.Name, d, i.Network, group, read) {
 			problems = append(problems, inventory.Problem{
 				Attribute: "interfaces." + key + ".port_group", Detail: fmt.Sprintf("its network %q has no port group %q, and "+
@@ -191,7 +196,7 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 		problems = append(problems, fitsInterface(ctx, a, d, key)...)
 	}
 
-	return append(problems, fitsFloors(ctx, a, d)...)
+	return problems
 }
 
 // lacksPortGroup reports whether the host's network is known not to have the port group. Another check reports a

@@ -15,9 +15,11 @@ const (
 	Bridge           = "bridge"
 	NetworkFilter    = "network filter"
 	// PortGroup is a port group of a network, see PortGroupOf.
-	PortGroup   = "port group"
-	StoragePool = "storage pool"
-	Secret      = "secret"
+	PortGroup = "port group"
+	// NetworkBridge is the bridge that a network is connected to, see NetworkBridgeOf.
+	NetworkBridge = "bridge of a network"
+	StoragePool   = "storage pool"
+	Secret        = "secret"
 )
 
 // HostObject is an object that a VM needs on its host and that a resource creates there.
@@ -32,7 +34,7 @@ type HostObject struct {
 type PlannedObjects map[HostObject]PlannedHosts
 
 // PlannedHosts are the hosts that will have an object. For a storage pool, the value is the directory of its volumes;
-// "" if there is none or it isn't known yet.
+// for a network, the bridge of the host that it is connected to. It is "" if there is none or it isn't known yet.
 type PlannedHosts map[string]string
 
 // PortGroupOf returns a port group of a network. That of the name "" is planned where the network declares its port
@@ -46,6 +48,17 @@ const AnyPortGroup = "*"
 func (p PlannedObjects) PortGroup(host, network, name string) (declared, has bool) {
 	on := func(name string) bool { return p.On(host, PortGroup, PortGroupOf(network, name).Name) }
 	return on(""), on(name) || on(AnyPortGroup)
+}
+
+// NetworkBridgeOf returns the bridge that a network is connected to.
+func NetworkBridgeOf(network, bridge string) HostObject {
+	return HostObject{NetworkBridge, network + "/" + bridge}
+}
+
+// Connected returns the bridge of the host that a network is planned to be connected to, and whether it is planned.
+func (p PlannedObjects) Connected(host, network string) (bridge string, planned bool) {
+	bridge, planned = p[HostObject{Network, network}][host]
+	return bridge, planned
 }
 
 // On reports whether the object is planned on the host.
@@ -68,6 +81,10 @@ func (p PlannedObjects) Without(host string, blockers []Blocker) []Blocker {
 		if network, group, _ := strings.Cut(b.Lacks.Name, "/"); b.Lacks.Kind == PortGroup {
 			_, has := p.PortGroup(host, network, group)
 			return has
+		}
+		if network, bridge, _ := strings.Cut(b.Lacks.Name, "/"); b.Lacks.Kind == NetworkBridge {
+			other, planned := p.Connected(host, network)
+			return planned && other != bridge || p.On(host, Bridge, bridge)
 		}
 		return p.On(host, b.Lacks.Kind, b.Lacks.Name)
 	})

@@ -31,6 +31,8 @@ type Planned struct {
 	// resources may have one name. arriving are the hosts that get a pool, by its name.
 	leaving  map[string]map[string][]string
 	arriving map[string][]string
+	// replacedPools are the names of pools in whose place others are made, under other names.
+	replacedPools map[string]bool
 	// somewhere are the names of the pools whose hosts aren't known yet.
 	somewhere map[string]bool
 	// rewritten are the ids of the secrets whose values are written to the hosts again.
@@ -48,6 +50,8 @@ type PlannedNetwork struct {
 	Declared network.Spec
 	// Bridge is the bridge of the configuration that libvirt is to create for it; "" if there is none or it isn't known.
 	Bridge string
+	// HostBridge is the bridge of the host that it is connected to; "" if there is none or it isn't known.
+	HostBridge string
 	// PortGroups are the port groups that it declares, see status.PortGroupOf; nil if it declares none.
 	PortGroups []string
 }
@@ -91,6 +95,28 @@ func (p *Planned) WithPool(name string, hosts []string) []string {
 		hosts = slices.DeleteFunc(hosts, func(host string) bool { return slices.Contains(leaving, host) })
 	}
 	return append(hosts, p.arriving[name]...)
+}
+
+// PlanPoolReplaced records that another pool, of another name, is made in the place of one.
+func (p *Planned) PlanPoolReplaced(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.replacedPools == nil {
+		p.replacedPools = map[string]bool{}
+	}
+	p.replacedPools[name] = true
+}
+
+// PoolLeaves reports whether a resource that was planned removes its pool of that name from the host.
+func (p *Planned) PoolLeaves(host, name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, leaving := range p.leaving[name] {
+		if slices.Contains(leaving, host) {
+			return true
+		}
+	}
+	return p.replacedPools[name]
 }
 
 // PoolChange is a change of a host's storage pool that leaves the pool's volumes behind.
@@ -206,6 +232,13 @@ func (p *Planned) Pool(host, name string) (pool storage.Pool, planned bool) {
 	return pool, planned
 }
 
+// Pools returns the storage pools that a host will have, as far as they were planned, by name.
+func (p *Planned) Pools(host string) map[string]storage.Pool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.pools[host])
+}
+
 // PlanNetwork records a network that hosts will have. VMs can be connected to it if it is active.
 func (p *Planned) PlanNetwork(name string, n PlannedNetwork, hosts []string) {
 	p.mu.Lock()
@@ -216,7 +249,7 @@ func (p *Planned) PlanNetwork(name string, n PlannedNetwork, hosts []string) {
 		p.planAt(o.Kind, o.Name, "", hosts)
 	}
 	if n.Active {
-		p.planAt(status.Network, name, "", hosts)
+		p.planAt(status.Network, name, n.HostBridge, hosts)
 	}
 }
 
@@ -241,8 +274,8 @@ func planOn[T any](all map[string]map[string]T, name string, v T, hosts []string
 	return all
 }
 
-// planAt records where an object will be, and a storage pool's directory. p.mu is locked.
-func (p *Planned) planAt(kind, name, directory string, hosts []string) {
+// planAt records where an object will be, and the value of PlannedHosts. p.mu is locked.
+func (p *Planned) planAt(kind, name, is string, hosts []string) {
 	if p.hosts == nil {
 		p.hosts = fleet.PlannedObjects{}
 	}
@@ -252,7 +285,7 @@ func (p *Planned) planAt(kind, name, directory string, hosts []string) {
 		all = fleet.PlannedHosts{}
 	}
 	for _, host := range hosts {
-		all[host] = directory
+		all[host] = is
 	}
 	p.hosts[o] = all
 }

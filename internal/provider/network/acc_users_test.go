@@ -11,20 +11,24 @@ import (
 )
 
 // TestAccNetwork_usersOfBridge: a VM on the bridge that libvirt creates for a network uses the network, and so does a
-// transient VM in a network on a host's bridge. A VM on that bridge itself doesn't.
+// transient VM in a network on a host's bridge. A VM on that bridge itself doesn't. What a restart cuts off is named,
+// also if it fails.
 func TestAccNetwork_usersOfBridge(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
-	own, plain := "vb"+name[len(name)-6:], "vh"+name[len(name)-6:]
+	own, plain, taken := "vb"+name[len(name)-6:], "vh"+name[len(name)-6:], "vk"+name[len(name)-6:]
 	outside, transient := name+"-outside", name+"-transient"
-	l.Run(t, "kvm1", "ip", "link", "add", plain, "type", "bridge")
-	t.Cleanup(func() {
-		if _, err := l.Host("kvm1").Run(context.WithoutCancel(t.Context()), "ip", "link", "del", plain); err != nil {
-			t.Error(err)
-		}
-	})
+	for _, link := range []string{plain, taken} {
+		l.Run(t, "kvm1", "ip", "link", "add", link, "type", "bridge")
+		t.Cleanup(func() {
+			if _, err := l.Host("kvm1").Run(context.WithoutCancel(t.Context()), "ip", "link", "del", link); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 	c := acctest.NewCLI(t)
+	bridge := own
 	config := func(says string) {
 		t.Helper()
 		c.Config(t, acctest.OneHost(l)+fmt.Sprintf(`
@@ -37,7 +41,7 @@ resource "virtfleet_network" "host" {
   name    = "%[1]s-host"
   bridge  = %[4]q
   forward = { mode = "bridge" }
-}`, name, own, says, plain))
+}`, name, bridge, says, plain))
 	}
 	guest := func(name, kind, source string) string {
 		return fmt.Sprintf(`<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory><os><type>hvm</type></os>
@@ -57,12 +61,20 @@ resource "virtfleet_network" "host" {
 	l.Virsh(t, "kvm1", "start", "--paused", name)
 	config("mtu = 1400")
 	expect(c.Fail(t, "plan"), "Network would be interrupted", "Running virtual machines that use it there: "+name)
+	const cutOff = "cut off until they are shut down"
+	// A restart that fails names the VMs that the old definition, which is started again, doesn't connect.
+	bridge = taken
+	config("update_policy = \"Restart\"")
+	expect(c.Fail(t, "apply", "-target=virtfleet_network.this"), "The network runs again with its old definition",
+		"These virtual machines ran in it when it was stopped, and are "+cutOff, "while it is active: "+name+".")
+	l.Virsh(t, "kvm1", "destroy", name)
+	l.Virsh(t, "kvm1", "start", "--paused", name)
+	bridge = own
 	config("")
 	// libvirt starts a network without the VMs that ran when it was stopped by hand.
 	bridged := func() string {
 		return l.Run(t, "kvm1", "sh", "-c", "ls /sys/class/net/"+own+"/brif")
 	}
-	const cutOff = "They are cut off until they are shut down and started again"
 	if strings.TrimSpace(bridged()) == "" {
 		t.Error("the running VM isn't connected")
 	}

@@ -56,6 +56,15 @@ func (m *model) createsBridge() bool {
 	return spec.Forward == nil || slices.Contains(network.BridgeModes, spec.Forward.Mode)
 }
 
+// hostBridge returns the bridge of the host that the network is connected to; "" if it has none or that isn't known.
+func (m *model) hostBridge() string {
+	spec, known, _ := m.spec([]string{"forward"})
+	if !known || spec.Forward == nil || spec.Forward.Mode != network.ModeBridge {
+		return ""
+	}
+	return m.Bridge.ValueString()
+}
+
 // keepUndeclared plans that undeclared attributes stay as they are.
 func (m *model) keepUndeclared(config, state model) {
 	for name := range m.blocks() {

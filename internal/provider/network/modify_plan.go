@@ -110,6 +110,7 @@ func (r *networkResource) planTargets(
 		planned.Addresses = spec.Addresses()
 	}
 	planned.Declared, _, _ = config.spec([]string{"ips"})
+	planned.HostBridge = plan.hostBridge()
 	if createsBridge && !onhosts.Undecided(plan.Hosts) {
 		planned.Bridge = config.Bridge.ValueString()
 	}

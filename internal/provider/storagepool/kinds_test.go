@@ -213,6 +213,7 @@ func TestAccStoragePool_onDevices(t *testing.T) {
 	name := lab.Name(t)
 	device := l.LoopDevice(t, "kvm1", name+"-fs", 32<<20)
 	group := l.LoopDevice(t, "kvm1", name+"-lvm", 32<<20)
+	foreign := l.LoopDevice(t, "kvm1", name+"-foreign", 32<<20)
 	at := "/var/lib/libvirt/" + name
 	base := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: l.Host("kvm1")}}}.String()
 	fs := func(key, device, format string) string {
@@ -270,6 +271,7 @@ resource "virtfleet_storage_pool" "mpath" {
 		}
 	}
 	config := base + fs("fs", device, "ext4") + others
+	on("pvcreate", foreign)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy: func(*terraform.State) error {
@@ -281,6 +283,9 @@ resource "virtfleet_storage_pool" "mpath" {
 			}
 			if is := on("blkid", "--probe", device); !strings.Contains(is, `TYPE="ext4"`) {
 				return fmt.Errorf("on %s there is %q", device, is)
+			}
+			if is := on("blkid", "--probe", foreign); !strings.Contains(is, `TYPE="LVM2_member"`) {
+				return fmt.Errorf("on %s there is %q", foreign, is)
 			}
 			on("rmdir", at+"-fs")
 			return nil
@@ -314,10 +319,15 @@ resource "virtfleet_storage_pool" "mpath" {
 			},
 			// Another filesystem doesn't have the volume.
 			{
-				Config: base + fs("fs", group, "ext4") + others, PlanOnly: true,
+				Config: base + fs("fs", foreign, "ext4") + others, PlanOnly: true,
 				ExpectError: regexp.MustCompile(`Storage pool leaves its volumes`),
 			},
-			{Config: config + fs("other", group, "ext4"), ExpectError: regexp.MustCompile("Unable to create storage pool")},
+			// Nor is the device of another pool, or one with other data, that of a new filesystem.
+			{
+				Config: config + fs("other", group, "ext4"), PlanOnly: true,
+				ExpectError: regexp.MustCompile(`storage pool "` + name + `-logical" has\s+source\.devices`),
+			},
+			{Config: config + fs("other", foreign, "ext4"), ExpectError: regexp.MustCompile("Unable to create storage pool")},
 		},
 	})
 }

@@ -55,6 +55,7 @@ func (r *poolResource) ModifyPlan(
 		r.planHosts(&plan, types.MapNull(types.StringType), targets)
 		resp.Diagnostics.Append(plan.lacks("source.")...)
 		resp.Diagnostics.Append(checkLabel(ctx, "create", pool, targets)...)
+		resp.Diagnostics.Append(r.checkInCommon(ctx, pool, targets, plan.Hosts)...)
 		return
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
@@ -78,8 +79,10 @@ func (r *poolResource) ModifyPlan(
 	}
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state, replaced, other, plan.Hosts, targets)...)
 	if replaced {
+		r.Data.Planned.PlanPoolReplaced(state.Name.ValueString())
 		return
 	}
+	resp.Diagnostics.Append(r.checkInCommon(ctx, pool, gets(pool, before, targets, state.HostStates), plan.Hosts)...)
 	c := r.removal(pool.Name, nil, req.Private)
 	resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
 	isOutdated := slices.Contains(slices.Collect(maps.Values(value.StringMap(state.HostStates))), outdated)
