@@ -127,6 +127,7 @@ var policyAttributes = attributes{
 			"crash](../guides/new-vms-and-destroy.md#when-the-guest-stops-or-crashes). `Manual`: users decide. `Halted`: no. " +
 			"`Once`: after its creation. Default: `Always`.",
 		Optional:   true,
+		Computed:   true, // So that a plan can say that the default is what an import has found.
 		Validators: []validator.String{value.Among(status.RunStrategies...)},
 	},
 	"wait_for": schema.SingleNestedAttribute{
