@@ -147,7 +147,7 @@ var dnsAttribute = blockAttribute("DNS server of the network.", map[string]schem
 })
 
 var reservationsAttribute = schema.ListNestedAttribute{
-	MarkdownDescription: "All reservations; `[]` removes them. Default: they stay as they are, for " +
+	MarkdownDescription: "All reservations; `[]` removes them. Without it they stay as they are, for " +
 		"`virtfleet_network_dhcp_host` to manage.", Optional: true, Computed: true,
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 		"mac":  stringAttribute("MAC address, for IPv4."),
