@@ -146,12 +146,12 @@ func sourceAttribute() schema.Attribute {
 				MarkdownDescription: "Block devices, or the target of an iSCSI pool (its IQN).",
 				ElementType:         types.StringType,
 				Optional:            true, Computed: true,
-				Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
+				Validators: []validator.List{listvalidator.SizeAtLeast(1)},
 			},
 			"hosts": schema.ListNestedAttribute{
 				MarkdownDescription: "Servers that the storage is on.",
 				Optional:            true, Computed: true,
-				Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
+				Validators: []validator.List{listvalidator.SizeAtLeast(1)},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"name": schema.StringAttribute{MarkdownDescription: "Name or address.", Required: true},
 					"port": schema.Int64Attribute{MarkdownDescription: "Port. Default: the protocol's own.", Optional: true},
