@@ -47,13 +47,13 @@ func planUndeclared(ctx context.Context, config, state *model, plan *tfsdk.Plan)
 		"target": {config.Target, state.Target}, "source": {config.Source, state.Source},
 		"autostart": {config.Autostart, state.Autostart},
 	} {
-		diags.Append(plan.SetAttribute(ctx, path.Root(name), orKept(v.config, v.state))...)
+		diags.Append(plan.SetAttribute(ctx, path.Root(name), orKept(ctx, v.config, v.state))...)
 	}
 	return diags
 }
 
 // orKept returns the declared value, with the state's where nothing is declared.
-func orKept(config, state attr.Value) attr.Value {
+func orKept(ctx context.Context, config, state attr.Value) attr.Value {
 	if config.IsNull() && state != nil && !state.IsNull() {
 		return state
 	}
@@ -64,7 +64,7 @@ func orKept(config, state attr.Value) attr.Value {
 	}
 	values := declared.Attributes()
 	for name, v := range values {
-		values[name] = orKept(v, kept.Attributes()[name])
+		values[name] = orKept(ctx, v, kept.Attributes()[name])
 	}
-	return types.ObjectValueMust(declared.AttributeTypes(context.Background()), values)
+	return types.ObjectValueMust(declared.AttributeTypes(ctx), values)
 }
