@@ -111,3 +111,26 @@ func ImportedPools(found []hostset.Answer[HostPool]) PoolOrigin {
 	}
 	return o
 }
+
+// Only returns the pool with only those attributes that declared has, too.
+func (p Pool) Only(declared Pool) Pool {
+	has := texts(&declared)
+	for i, f := range texts(&p) {
+		if *has[i].value == nil {
+			*f.value = nil
+		}
+	}
+	if declared.Devices == nil {
+		p.Devices = nil
+	}
+	if declared.SourceHosts == nil {
+		p.SourceHosts = nil
+	}
+	if declared.Adapter == nil {
+		p.Adapter = nil
+	}
+	if declared.Auth == nil {
+		p.Auth = nil
+	}
+	return p
+}

@@ -37,8 +37,8 @@ type HostSamples struct {
 	private map[string]bool
 }
 
-// FindByLabels returns the VMs that have all of the labels, ordered by name. Every host has to answer, because a silent
-// host may have more of them.
+// FindByLabels returns the VMs that have all of the labels, ordered by name. If a host doesn't answer, which may have
+// more of them, or decides where one of them is, FindByLabels returns ErrUnreachable as well, and the VMs that it found.
 func (ob *Observer) FindByLabels(ctx context.Context, labels map[string]string) ([]*inventory.VM, error) {
 	answers, err := ob.hosts.Snapshot(ctx)
 	if err != nil {
@@ -47,9 +47,11 @@ func (ob *Observer) FindByLabels(ctx context.Context, labels map[string]string) 
 
 	uuids := map[string]bool{}
 
+	var silent []error
+
 	for _, a := range answers {
 		if a.Err != nil {
-			return nil, inventory.Unreachable(a, "", "VMs with these labels may be there")
+			silent = append(silent, inventory.Unreachable(a, "", "VMs with these labels may be there"))
 		}
 
 		if a.View == nil {
@@ -71,6 +73,12 @@ func (ob *Observer) FindByLabels(ctx context.Context, labels map[string]string) 
 			continue // It was removed since.
 		}
 
+		if errors.Is(err, inventory.ErrUnreachable) {
+			silent = append(silent, err)
+
+			continue
+		}
+
 		if err != nil {
 			return nil, err
 		}
@@ -82,11 +90,21 @@ func (ob *Observer) FindByLabels(ctx context.Context, labels map[string]string) 
 		return strings.Compare(a.Name+"\x00"+a.UUID, b.Name+"\x00"+b.UUID)
 	})
 
-	return found, nil
+	return found, joined(silent)
+}
+
+// joined returns one error as it is, so that it keeps what it says to the user, and several of them as one.
+func joined(errs []error) error {
+	if len(errs) == 1 {
+		return errs[0]
+	}
+
+	return errors.Join(errs...)
 }
 
 // Sample reads the statistics of VMs that were found, by their UUIDs. It asks every host once for all of its VMs, and
-// all hosts at the same time. A VM that left its host since it was found is missing.
+// all hosts at the same time. A VM that left its host since it was found is missing. If hosts don't answer any more,
+// Sample returns ErrUnreachable as well, and the samples of the others.
 func (ob *Observer) Sample(ctx context.Context, vms []*inventory.VM) (map[string]*stats.Sample, error) {
 	byHost := map[*inventory.Host][]string{}
 	known := map[string]*inventory.VM{}
@@ -125,11 +143,11 @@ func (ob *Observer) Sample(ctx context.Context, vms []*inventory.VM) (map[string
 
 	wg.Wait()
 
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
+	if slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, inventory.ErrUnreachable) }) {
+		return nil, joined(errs)
 	}
 
-	return samples, nil
+	return samples, joined(errs)
 }
 
 // RefreshMarks makes the next HostSample have what a drain wrote on a host: the metadata of these VMs, of which an

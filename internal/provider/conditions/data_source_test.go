@@ -15,6 +15,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/conditions"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/domainstats"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/guestinfo"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationcandidates"
 )
 
 func TestMain(m *testing.M) { acctest.Main(m) }
@@ -512,6 +515,7 @@ func TestAccConditions_silentHost(t *testing.T) {
 	s := m.look()
 	s.is("current_host", "kvm1", "status", "Stopped")
 	s.condition("StaleDefinition", "Unknown", "HostUnreachable", "fleet", "silent")
+	id := m.id
 	m.id = uuid.NewString()
 	m.config(provider, "")
 	s = m.look()
@@ -519,9 +523,65 @@ func TestAccConditions_silentHost(t *testing.T) {
 		"active_hosts", "null")
 	s.condition("Connected", "False", "HostUnreachable", "connection", "silent")
 	s.condition("Started", "Unknown", "HostUnreachable", "connection", "silent")
+	m.keepsUnknown(id)
 	// Once every host has answered, it is an error.
 	m.config(acctest.Config(l), "")
 	if out := m.tf.Fail(t, "plan"); !strings.Contains(out, "No host has it") {
 		t.Error(out)
+	}
+}
+
+// keepsUnknown reads what has no conditions, of the VM that may be on a silent host and of another one, known, that
+// isn't. It is an error, and with on_unreachable = "keep" a warning: then its values are null, and those of the known
+// VM are there.
+func (m *testVM) keepsUnknown(known string) {
+	t := m.t
+	t.Helper()
+	config := func(settings string) string {
+		return acctest.Block{Lab: m.lab, Settings: settings, Hosts: []acctest.Host{
+			{Of: m.lab.Host("kvm1")}, {Name: "silent", URI: "qemu+ssh://root@" + m.lab.Host("kvm1").Address + ":9/system"},
+		}}.String() + m.data(guestinfo.TypeName, "") + m.data(migrationcandidates.TypeName, "") +
+			m.data(domainstats.TypeName, "") + strings.NewReplacer(
+			"TYPE", domainstats.TypeName, "KNOWN", known, "UNKNOWN", m.id).Replace(`
+data "TYPE" "list" { virtual_machines = ["KNOWN", "UNKNOWN"] }
+data "TYPE" "all" { selector = {} }
+data "TYPE" "named" { name = "UNKNOWN" }
+`)
+	}
+	m.tf.Config(t, config(""))
+	if out := m.tf.Fail(t, "plan"); strings.Count(out, "Error: Unable to read") != 6 {
+		t.Errorf("the plan doesn't fail for each data source: %s", out)
+	}
+	m.tf.Config(t, config(`on_unreachable = "keep"`))
+	out := m.tf.Run(t, "apply")
+	for _, noun := range []string{"guest information", "migration candidates", "statistics"} {
+		if !strings.Contains(out, "Warning: Unable to read "+noun) {
+			t.Errorf("no warning about %s: %s", noun, out)
+		}
+	}
+	if !strings.Contains(out, "Host: silent") || !strings.Contains(out, `on_unreachable is "keep"`) {
+		t.Errorf("the warnings don't name the host and the setting: %s", out)
+	}
+	read := func(address string) seen {
+		all, _ := m.tf.State(t, address)
+		return seen{t, all}
+	}
+	read(guestinfo.TypeName+".this").is("virtual_machine_id", m.id, "name", "null", "agent_connected", "null",
+		"hostname", "null", "unavailable", "null")
+	read(migrationcandidates.TypeName+".this").is("virtual_machine_id", m.id, "current_host", "null", "best", "null",
+		"fitting", "null", "hosts", "null")
+	for _, address := range []string{".this", ".list"} {
+		stats := read(domainstats.TypeName + address)
+		stats.is("stats/"+m.id+"/name", "null", "stats/"+m.id+"/state", "null", "stats/"+m.id+"/cpu", "null")
+		if why := fmt.Sprint(stats.at("stats/" + m.id + "/unavailable/statistics")); !strings.Contains(why, "silent") {
+			t.Errorf("%s: the statistics are unavailable because %s", address, why)
+		}
+	}
+	for _, address := range []string{".list", ".all"} {
+		read(domainstats.TypeName+address).is("stats/"+known+"/name", m.name, "stats/"+known+"/state", "Shutoff")
+	}
+	read(domainstats.TypeName+".named").is("virtual_machine_id", "null", "stats", "map[]")
+	if out, empty := m.tf.Empty(t); !empty {
+		t.Errorf("left to do:\n%s", out)
 	}
 }

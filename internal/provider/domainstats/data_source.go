@@ -46,61 +46,92 @@ func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	if !ok {
 		return
 	}
-	all, err := d.findVMs(ctx, config)
+	var silent []error
+	keeps := func(err error) bool {
+		kept := d.Keeps(err)
+		if kept {
+			silent = append(silent, err)
+		}
+		return kept
+	}
+	all, err := d.findVMs(ctx, config, keeps)
 	if err == nil {
-		err = d.sampleVMs(ctx, all, config.Interval.Or(0))
+		err = d.sampleVMs(ctx, all, config.Interval.Or(0), keeps)
 	}
 	if err != nil {
 		resp.Diagnostics.Append(failure(tfdiag.Failure{VirtualMachine: config.Text(), Err: err}).Error())
 		return
 	}
+	for _, err := range silent {
+		resp.Diagnostics.Append(failure(tfdiag.Failure{
+			VirtualMachine: config.Text(), Err: err,
+			Remedy: "The statistics of VMs on other hosts are there, because on_unreachable is \"keep\".",
+		}).Warning())
+	}
 	d.askEach(ctx, all, config)
-	if config.IsSet() {
+	if config.IsSet() && len(all) > 0 && all[0].vm != nil {
 		config.Selection = onevm.Of(all[0].vm)
 	}
 	objects := make(map[string]attr.Value, len(all))
 	for _, f := range all {
-		objects[f.vm.UUID] = f.object()
+		objects[f.uuid] = f.object()
 	}
 	config.Stats = types.MapValueMust(vmType(), objects)
 	resp.Diagnostics.Append(resp.State.Set(ctx, config)...)
 }
 
-// findVMs returns the VMs that the configuration selects.
-func (d *dataSource) findVMs(ctx context.Context, config model) ([]*facts, error) {
+// findVMs returns the VMs that the configuration selects. keeps reports whether to continue after an error: then what
+// is known of the VM is only its UUID, if the configuration has that.
+func (d *dataSource) findVMs(ctx context.Context, config model, keeps func(error) bool) (all []*facts, err error) {
 	var found []*fleet.VM
 	if config.Selector != nil {
-		var err error
-		if found, err = d.Data.Fleet.FindByLabels(ctx, value.StringMap(config.Selector.Labels)); err != nil {
+		found, err = d.Data.Fleet.FindByLabels(ctx, value.StringMap(config.Selector.Labels))
+		if err != nil && !keeps(err) {
 			return nil, err
 		}
 	}
-	if config.IsSet() {
+	if config.IsSet() && config.ID.IsNull() {
 		vm, err := config.Find(ctx, d.Data.Fleet)
-		if err != nil {
+		switch {
+		case err == nil:
+			found = append(found, vm)
+		case !keeps(err):
 			return nil, err
 		}
-		found = append(found, vm)
 	}
-	for _, id := range value.StringList(config.VirtualMachines) {
+	for _, vm := range found {
+		all = append(all, &facts{uuid: vm.UUID, vm: vm, unavailable: map[string]string{}})
+	}
+	ids := value.StringList(config.VirtualMachines)
+	if !config.ID.IsNull() {
+		ids = append(ids, config.ID.ValueString())
+	}
+	for _, id := range ids {
+		f := &facts{uuid: id, unavailable: map[string]string{}}
 		vm, err := d.Data.Fleet.Find(ctx, id, fleet.LastKnown{})
-		if err != nil {
+		switch {
+		case err == nil:
+			f.uuid, f.vm = vm.UUID, vm
+		case keeps(err):
+			f.unavailable["statistics"] = err.Error()
+		default:
 			return nil, err
 		}
-		found = append(found, vm)
-	}
-	all := make([]*facts, len(found))
-	for i, vm := range found {
-		all[i] = &facts{vm: vm, unavailable: map[string]string{}}
+		all = append(all, f)
 	}
 	return all, nil
 }
 
-// sampleVMs takes one sample of all VMs, and a second one if there is an interval.
-func (d *dataSource) sampleVMs(ctx context.Context, all []*facts, interval time.Duration) error {
-	vms := make([]*fleet.VM, len(all))
-	for i, f := range all {
-		vms[i] = f.vm
+// sampleVMs takes one sample of all VMs that were found, and a second one if there is an interval. keeps is as for
+// findVMs.
+func (d *dataSource) sampleVMs(
+	ctx context.Context, all []*facts, interval time.Duration, keeps func(error) bool,
+) error {
+	var vms []*fleet.VM
+	for _, f := range all {
+		if f.vm != nil {
+			vms = append(vms, f.vm)
+		}
 	}
 	first, err := d.Data.Fleet.Sample(ctx, vms)
 	last := first
@@ -114,22 +145,27 @@ func (d *dataSource) sampleVMs(ctx context.Context, all []*facts, interval time.
 		}
 		last, err = d.Data.Fleet.Sample(ctx, vms)
 	}
-	if err != nil {
+	if err != nil && !keeps(err) {
 		return err
 	}
 	for _, f := range all {
-		f.sample = last[f.vm.UUID]
-		if interval > 0 {
-			f.first = first[f.vm.UUID]
+		if f.vm == nil {
+			continue
 		}
-		f.explainMissing(interval > 0)
+		f.sample = last[f.uuid]
+		if interval > 0 {
+			f.first = first[f.uuid]
+		}
+		f.explainMissing(interval > 0, err)
 	}
 	return nil
 }
 
-// explainMissing records why there are no statistics or no rates.
-func (f *facts) explainMissing(rates bool) {
+// explainMissing records why there are no statistics or no rates. silent says which hosts didn't answer; nil: all did.
+func (f *facts) explainMissing(rates bool, silent error) {
 	switch {
+	case f.sample == nil && silent != nil:
+		f.unavailable["statistics"] = silent.Error()
 	case f.sample == nil:
 		f.unavailable["statistics"] = fmt.Sprintf("the virtual machine left host %s", f.vm.Host)
 	case f.sample.Busy:

@@ -32,6 +32,8 @@ type selectorModel struct {
 
 // facts is everything that was found out about one VM.
 type facts struct {
+	uuid string
+	// vm is nil if its host doesn't answer.
 	vm *fleet.VM
 	// sample is the last sample, and first the one before it. Either may be nil.
 	first, sample *stats.Sample

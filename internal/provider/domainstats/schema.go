@@ -39,8 +39,8 @@ func ownAttributes() map[string]schema.Attribute {
 		},
 		"selector": schema.SingleNestedAttribute{
 			Optional: true,
-			MarkdownDescription: "Selects VMs. If a host of the fleet doesn't answer, the plan fails, even with " +
-				"`on_unreachable = \"keep\"`.",
+			MarkdownDescription: "Selects VMs. If a host of the fleet doesn't answer, the plan fails. With `on_unreachable = " +
+				"\"keep\"` in the provider block, it warns, and the VMs that only this host has aren't in `stats`.",
 			Attributes: map[string]schema.Attribute{
 				"labels": schema.MapAttribute{
 					Optional: true, ElementType: types.StringType,

@@ -2,7 +2,6 @@ package evacuationplan
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
@@ -99,7 +98,7 @@ func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	})
 	if err != nil {
 		f := failure(tfdiag.Failure{Host: m.Host.ValueString(), Err: err})
-		if !errors.Is(err, fleet.ErrUnreachable) || d.Data.OnUnreachable != meta.OnUnreachableKeep {
+		if !d.Keeps(err) {
 			resp.Diagnostics.Append(f.Error())
 			return
 		}

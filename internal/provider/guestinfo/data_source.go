@@ -42,7 +42,13 @@ func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		if vm != nil {
 			f.VirtualMachine, f.Host = vm.Name, vm.Host
 		}
-		resp.Diagnostics.Append(f.Error())
+		if !d.Keeps(err) {
+			resp.Diagnostics.Append(f.Error())
+			return
+		}
+		f.Remedy = "All values are null, because on_unreachable is \"keep\"."
+		resp.Diagnostics.Append(f.Warning())
+		resp.Diagnostics.Append(resp.State.Set(ctx, config)...)
 	}
 	vm, err := config.Find(ctx, d.Data.Fleet)
 	if err != nil {

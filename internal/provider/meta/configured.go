@@ -2,12 +2,14 @@ package meta
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
@@ -51,6 +53,11 @@ func (d *DataSource) Begin(
 		f.Verb, f.Noun, f.Elapsed = d.Verb, d.Noun, time.Since(began)
 		return f
 	}, !resp.Diagnostics.HasError()
+}
+
+// Keeps reports whether a Read continues without what a host has that didn't answer: on_unreachable is "keep".
+func (d *DataSource) Keeps(err error) bool {
+	return errors.Is(err, fleet.ErrUnreachable) && d.Data.OnUnreachable == OnUnreachableKeep
 }
 
 // Resource is embedded in every resource: its name, and the configured provider.

@@ -40,8 +40,13 @@ func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 		return
 	}
 	if err := d.readCandidates(ctx, &m); err != nil {
-		resp.Diagnostics.Append(failure(tfdiag.Failure{VirtualMachine: m.Text(), Err: err}).Error())
-		return
+		f := failure(tfdiag.Failure{VirtualMachine: m.Text(), Err: err})
+		if !d.Keeps(err) {
+			resp.Diagnostics.Append(f.Error())
+			return
+		}
+		f.Remedy = "All values are null, because on_unreachable is \"keep\"."
+		resp.Diagnostics.Append(f.Warning())
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }

@@ -40,6 +40,9 @@ func (r *networkResource) ModifyPlan(
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	if !config.IPs.IsNull() {
+		plan.IPs = config.IPs
+	}
 	if req.State.Raw.IsNull() {
 		plan.ID = plan.Name
 		if plan.Autostart.IsUnknown() && config.Autostart.IsNull() {
@@ -67,7 +70,11 @@ func (r *networkResource) ModifyPlan(
 		return
 	}
 	plan.HostStates = onhosts.PlanStates(targets, plan.Hosts, state.HostStates, plan.healthyState())
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	whole := plan
+	if !config.IPs.IsNull() {
+		whole.IPs = withReservations(ctx, config.IPs, state.IPs)
+	}
+	resp.Diagnostics.Append(resp.Plan.Set(ctx, whole)...)
 	if resp.Plan.Raw.Equal(req.State.Raw) {
 		return
 	}

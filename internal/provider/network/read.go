@@ -28,6 +28,9 @@ func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, re
 	var declared []string
 	_, diags := meta.ReadPrivate(ctx, req.Private, declaredKey, &declared)
 	resp.Diagnostics.Append(diags...)
+	var left []string
+	_, diags = meta.ReadPrivate(ctx, req.Private, undeclaredReservationsKey, &left)
+	resp.Diagnostics.Append(diags...)
 	asked := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
 	r.Data.Fleet.ReadAhead(asked.Names())
 	answers := hostset.Ask(ctx, asked, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
@@ -36,13 +39,14 @@ func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, re
 	answers, last, diags := onhosts.OwnRecorded(ctx, noun(state.Name), asked, answers, state.HostStates,
 		func(s network.State) string { return s.UUID }, resp.Private)
 	resp.Diagnostics.Append(diags...)
-	resp.Diagnostics.Append(state.takeSettings(ctx, hostset.Found(answers), declared)...)
+	resp.Diagnostics.Append(state.takeSettings(ctx, hostset.Found(answers), declared, left)...)
 	imported := state.HostStates.IsNull()
 	if imported { // Until the first apply, all hosts are compared with the first one.
 		declared = state.sameEverywhere()
 	}
 	spec, _, diags := state.spec(declared)
 	resp.Diagnostics.Append(diags...)
+	spec = withoutReservations(spec, left)
 	o, diags := onhosts.Observe(onhosts.Question[network.State]{
 		Data: r.Data, Noun: noun(state.Name), Hosts: state.Hosts, Last: last, Answers: answers,
 		State: func(s network.State) string { return hostState(&s, spec, value.Bool(state.Autostart)) },
@@ -65,14 +69,16 @@ func (m *model) sameEverywhere() []string {
 }
 
 // takeSettings sets the model to the network of a host: a host that has everything as declared, or else the first host.
-// So if no host has the network as it was applied, the difference shows as drift.
+// So if no host has the network as it was applied, the difference shows as drift. left are the addresses whose
+// reservations aren't declared.
 func (m *model) takeSettings(
-	ctx context.Context, found []hostset.Answer[network.State], declared []string,
+	ctx context.Context, found []hostset.Answer[network.State], declared, left []string,
 ) (diags diag.Diagnostics) {
 	if len(found) == 0 {
 		return nil
 	}
 	spec, _, diags := m.spec(declared)
+	spec = withoutReservations(spec, left)
 	reference := found[0].Value
 	for _, a := range found {
 		if len(a.Value.Differences(spec)) == 0 {

@@ -73,9 +73,11 @@ func problemDiagnostics(spec network.Spec) (diags diag.Diagnostics) {
 	return diags
 }
 
-// validWanted returns what every host is to have, and why that is invalid.
-func (m *model) validWanted(declared []string) (network.Wanted, diag.Diagnostics) {
+// validWanted returns what every host is to have, and why that is invalid. left are the addresses whose reservations
+// aren't declared.
+func (m *model) validWanted(declared, left []string) (network.Wanted, diag.Diagnostics) {
 	spec, _, diags := m.spec(declared)
+	spec = withoutReservations(spec, left)
 	diags.Append(problemDiagnostics(spec)...)
 	return m.wanted(spec), diags
 }
@@ -96,8 +98,8 @@ func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest
 	defer cancel()
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
-	declared := config.declaredBlocks()
-	want, diags := plan.validWanted(declared)
+	declared, left := config.declaredBlocks(), config.undeclaredReservations()
+	want, diags := plan.validWanted(declared, left)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -110,6 +112,7 @@ func (r *networkResource) Create(ctx context.Context, req resource.CreateRequest
 	plan.HostStates = states
 	resp.Diagnostics.Append(r.readUndeclared(ctx, targets, &plan)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, declaredKey, declared)...)
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, undeclaredReservationsKey, left)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
@@ -144,8 +147,8 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 	defer cancel()
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
-	declared := config.declaredBlocks()
-	want, diags := plan.validWanted(declared)
+	declared, left := config.declaredBlocks(), config.undeclaredReservations()
+	want, diags := plan.validWanted(declared, left)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
@@ -161,6 +164,7 @@ func (r *networkResource) Update(ctx context.Context, req resource.UpdateRequest
 		plan.Active, plan.Autostart = state.Active, state.Autostart
 	} else {
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, declaredKey, declared)...)
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, undeclaredReservationsKey, left)...)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }

@@ -146,6 +146,17 @@ var dnsAttribute = blockAttribute("DNS server of the network.", map[string]schem
 	}),
 })
 
+var reservationsAttribute = schema.ListNestedAttribute{
+	MarkdownDescription: "All reservations; `[]` removes them. Without it they stay as they are, for " +
+		"`virtfleet_network_dhcp_host` to manage.", Optional: true, Computed: true,
+	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
+		"mac":  stringAttribute("MAC address, for IPv4."),
+		"duid": stringAttribute("DHCP unique identifier, for IPv6."),
+		"ip":   requiredString("Address that is reserved."),
+		"name": stringAttribute("Host name, which the DNS server of the network also resolves."),
+	}},
+}
+
 var ipsAttribute = schema.ListNestedAttribute{
 	MarkdownDescription: "Addresses that the host has on the network, the same on every host.", Optional: true,
 	Computed: true,
@@ -159,13 +170,7 @@ var ipsAttribute = schema.ListNestedAttribute{
 				"ranges": objectsAttribute("Ranges of addresses to hand out, both ends included.", map[string]schema.Attribute{
 					"start": requiredString("First address."), "end": requiredString("Last address."),
 				}),
-				"hosts": objectsAttribute("All reservations; `[]` removes them. Default: they stay as they are, for "+
-					"`virtfleet_network_dhcp_host` to manage.", map[string]schema.Attribute{
-					"mac":  stringAttribute("MAC address, for IPv4."),
-					"duid": stringAttribute("DHCP unique identifier, for IPv6."),
-					"ip":   requiredString("Address that is reserved."),
-					"name": stringAttribute("Host name, which the DNS server of the network also resolves."),
-				}),
+				"hosts": reservationsAttribute,
 			},
 		},
 	}},

@@ -20,6 +20,7 @@ func TestAccStoragePool_importedFromOneHost(t *testing.T) {
 	l.Run(t, "kvm2", "mkdir", at)
 	l.Virsh(t, "kvm2", "pool-define-as", name, "dir", "--target", at)
 	l.Virsh(t, "kvm2", "pool-start", name)
+	l.Virsh(t, "kvm2", "pool-autostart", name)
 	l.Run(t, "kvm2", "sh", "-ec", fmt.Sprintf("echo \"<secret private='no' ephemeral='no'><usage type='ceph'>"+
 		"<name>%s</name></usage></secret>\" >%[2]s.xml; virsh secret-define %[2]s.xml; rm %[2]s.xml", name, at))
 	tf := acctest.NewCLI(t)
@@ -57,7 +58,14 @@ resource "virtfleet_secret" "this" {
 			t.Errorf("%s is planned from %v to %v; want %v", address, c.Before["host_states"], c.After["host_states"], want)
 		}
 	}
-	// What isn't declared stays as it is, and the pool isn't restarted for it.
+	// What isn't declared stays as it is, and the pool isn't restarted for it. The plan says so: permissions and
+	// autostart were imported, and don't become null.
+	pool := changes["virtfleet_storage_pool.this"]
+	target, _ := pool.After["target"].(map[string]any)
+	if permissions, _ := target["permissions"].(map[string]any); permissions["mode"] != "0755" ||
+		pool.After["autostart"] != true || !reflect.DeepEqual(pool.Before["target"], pool.After["target"]) {
+		t.Errorf("the plan changes what isn't declared: %v to %v", pool.Before, pool.After)
+	}
 	started := l.Run(t, "kvm2", "stat", "-c", "%y", "/run/libvirt/storage/"+name+".xml")
 	if out := tf.Run(t, "apply"); !strings.Contains(out, "permissions") || strings.Contains(out, "stopped and started") {
 		t.Errorf("the apply says: %s", out)
@@ -65,8 +73,15 @@ resource "virtfleet_secret" "this" {
 	if now := l.Run(t, "kvm2", "stat", "-c", "%y", "/run/libvirt/storage/"+name+".xml"); now != started {
 		t.Errorf("the pool was started again: %s, %s", started, now)
 	}
+	// Nor does it change it back if a user does so on the host.
+	l.Virsh(t, "kvm2", "pool-autostart", "--disable", name)
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
+	}
+	tf.Run(t, "apply")
+	applied, _ := tf.State(t, "virtfleet_storage_pool.this")
+	if applied["autostart"] != false {
+		t.Errorf("the state doesn't say what the host has: %v", applied)
 	}
 	// What was imported is the resource's own, and goes with it.
 	tf.Run(t, "destroy")

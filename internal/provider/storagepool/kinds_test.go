@@ -125,7 +125,7 @@ resource "virtfleet_storage_pool" "nfs" {
 			},
 			{
 				Config: config("nfs", target) + "import {\n  to = virtfleet_storage_pool.nfs\n  id = \"nfs\"\n}\n",
-				Check:  resource.TestCheckNoResourceAttr("virtfleet_storage_pool.nfs", "source.dir"),
+				Check:  resource.TestCheckResourceAttr("virtfleet_storage_pool.nfs", "source.dir", "/export"),
 			},
 		},
 	})

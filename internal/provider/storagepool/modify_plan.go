@@ -37,11 +37,14 @@ func (r *poolResource) ModifyPlan(
 	if !r.Plans(noun, req, resp) {
 		return
 	}
-	var plan model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	var config, whole model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &whole)...)
+	resp.Diagnostics.Append(planUndeclared(ctx, &config, &state, &resp.Plan)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
+	plan := *whole.declaredOnly(&config)
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
 	pool, diags := plan.pool(ctx)

@@ -90,11 +90,13 @@ func (m *model) lacks(block string) (diags diag.Diagnostics) {
 
 // Create creates the pool on every host. If that fails on some hosts, the next plan shows them as an update.
 func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
-	var plan model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
+	var config, whole model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &whole)...)
 	if resp.Diagnostics.HasError() || !r.Asks("create", noun, &resp.Diagnostics) {
 		return
 	}
+	plan := whole.declaredOnly(&config)
 	ctx, cancel := tfdiag.LimitedBy(ctx, "create", plan.Timeouts.Create, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
@@ -108,7 +110,7 @@ func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, r
 	var origin storage.PoolOrigin
 	c.New = func(uuid string) onhosts.Do {
 		origin.UUIDs = []string{uuid}
-		return r.create(&plan, pool)(uuid)
+		return r.create(plan, pool)(uuid)
 	}
 	states, diags := c.Create(ctx, targets)
 	resp.Diagnostics.Append(diags...)
@@ -116,8 +118,9 @@ func (r *poolResource) Create(ctx context.Context, req resource.CreateRequest, r
 		return
 	}
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, originKey, origin.Applied(pool))...)
+	resp.Diagnostics.Append(plan.write(ctx, pool, resp.Private)...)
 	plan.ID, plan.HostStates = types.StringValue(pool.Name), states
-	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(resp.State.Set(ctx, plan)...)
 }
 
 // create returns what creates the pool with a UUID.
@@ -175,7 +178,9 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 	if state.isImported() {
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, originKey, storage.ImportedPools(seen.Found))...)
 	}
-	resp.Diagnostics.Append(state.setFromHosts(ctx, seen)...)
+	declared, diags := readDeclaration(ctx, req.Private)
+	resp.Diagnostics.Append(diags...)
+	resp.Diagnostics.Append(state.setFromHosts(ctx, seen, declared)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 }
 
@@ -193,9 +198,9 @@ func powerOf(p storage.HostPool) string {
 }
 
 // setFromHosts sets the state to settings on hosts that differ from the declared ones. If several hosts differ, the
-// first one counts.
+// first one counts. What isn't declared is that of the first host. applied is nil if all of the state is declared.
 func (m *model) setFromHosts(
-	ctx context.Context, seen onhosts.Observation[storage.HostPool],
+	ctx context.Context, seen onhosts.Observation[storage.HostPool], applied *declaration,
 ) (diags diag.Diagnostics) {
 	states, d := types.MapValueFrom(ctx, types.StringType, seen.States)
 	m.HostStates = states
@@ -210,11 +215,15 @@ func (m *model) setFromHosts(
 		diags.Append(m.setFromPool(ctx, first.Pool)...)
 		return diags
 	}
-	declared, d := m.pool(ctx)
+	all, d := m.pool(ctx)
 	diags.Append(d...)
-	for _, a := range seen.Found {
+	declared, autostart := all, true
+	if applied != nil {
+		declared, autostart = all.Only(applied.Pool), applied.Autostart
+	}
+	for i, a := range seen.Found {
 		is := *a.Value
-		if !m.Autostart.IsNull() && m.Autostart.ValueBool() != is.Autostart {
+		if (autostart || i == 0) && !m.Autostart.IsNull() && m.Autostart.ValueBool() != is.Autostart {
 			m.Autostart = types.BoolValue(is.Autostart)
 		}
 		if m.Shared.ValueBool() && !is.Shared {
@@ -223,16 +232,19 @@ func (m *model) setFromHosts(
 	}
 	for _, a := range seen.Found {
 		if !declared.Mounted().IsIn(a.Value.Pool) {
-			diags.Append(m.setFromPool(ctx, declared.Merge(a.Value.Pool))...)
-			break
+			return append(diags, m.setFromPool(ctx, all.Merge(a.Value.Pool))...)
 		}
+	}
+	if len(seen.Found) > 0 && !all.Mounted().IsIn(seen.Found[0].Value.Pool) {
+		diags.Append(m.setFromPool(ctx, all.Merge(seen.Found[0].Value.Pool))...)
 	}
 	return diags
 }
 
 // Update changes the pool on every host to what is declared, and removes it from hosts that are no longer listed.
 func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
-	var plan, state model
+	var config, plan, state model
+	resp.Diagnostics.Append(req.Config.Get(ctx, &config)...)
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	if resp.Diagnostics.HasError() || !r.Asks("update", noun, &resp.Diagnostics) {
@@ -240,22 +252,23 @@ func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	}
 	ctx, cancel := tfdiag.LimitedBy(ctx, "update", plan.Timeouts.Update, defaultTimeout, &resp.Diagnostics)
 	defer cancel()
+	declared := plan.declaredOnly(&config)
 	targets, diags := onhosts.Targets(r.Data, plan.Hosts)
 	resp.Diagnostics.Append(diags...)
-	pool, diags := plan.pool(ctx)
+	pool, diags := declared.pool(ctx)
 	resp.Diagnostics.Append(diags...)
 	origin, diags := originOf(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
-	settings := plan.settings()
+	settings := declared.settings()
 	settings.MustRefresh = !plan.RefreshTriggers.Equal(state.RefreshTriggers)
 	if len(origin.UUIDs) > 0 {
 		settings.NewUUID = origin.UUIDs[0] // A host that lacks the pool gets one that is recognized as the resource's.
 	}
 	c := r.removal(pool.Name, nil, resp.Private)
-	c.New = r.create(&plan, pool)
+	c.New = r.create(declared, pool)
 	c.Put = func(ctx context.Context, hosts hostset.Set) map[string]error {
 		return r.Data.Storage().ApplyPool(ctx, hosts, pool, settings)
 	}
@@ -263,6 +276,7 @@ func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	resp.Diagnostics.Append(diags...)
 	if complete {
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, originKey, origin.Applied(pool))...)
+		resp.Diagnostics.Append(declared.write(ctx, pool, resp.Private)...)
 	} else {
 		plan.RefreshTriggers = state.RefreshTriggers // The next plan has the hosts read the pool.
 	}

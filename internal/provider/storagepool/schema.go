@@ -59,7 +59,7 @@ func (*poolResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp 
 			},
 			"autostart": schema.BoolAttribute{
 				MarkdownDescription: "Whether libvirt starts the pool when libvirt starts. Default for new pools: `true`.",
-				Optional:            true,
+				Optional:            true, Computed: true,
 			},
 			"build": schema.BoolAttribute{
 				MarkdownDescription: "Whether to create the storage of a new pool: a directory, filesystem, partition table, " +
@@ -101,9 +101,11 @@ func replacedString(description string) schema.Attribute {
 	}
 }
 
+// optionalString returns an attribute that stays as it is on each host if it isn't declared.
 func optionalString(description string) schema.Attribute {
 	return schema.StringAttribute{
-		MarkdownDescription: description, Optional: true, Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
+		MarkdownDescription: description, Optional: true, Computed: true,
+		Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 	}
 }
 
@@ -111,14 +113,14 @@ func targetAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: "Location of the volumes on the host. The types `logical`, `zfs`, `rbd`, `gluster` and " +
 			"`iscsi-direct` need none.",
-		Optional: true,
+		Optional: true, Computed: true,
 		Attributes: map[string]schema.Attribute{
 			"path": optionalString("Directory of the volumes or of their device nodes. Required for `dir`, `fs`, `netfs`, " +
 				"`disk`, `iscsi`, `scsi` and `mpath`."),
 			"permissions": schema.SingleNestedAttribute{
 				MarkdownDescription: "Permissions of the directory, for `dir`. For other types, those of a directory that is " +
 					"created.",
-				Optional: true,
+				Optional: true, Computed: true,
 				Attributes: map[string]schema.Attribute{
 					"mode":  optionalString("Mode in octal, such as `0711`."),
 					"owner": optionalString("Numeric id of the owner."),
@@ -135,7 +137,7 @@ func sourceAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: "Where the storage is from: a server, a device, a volume group. The types `dir` and `mpath` " +
 			"need none. [Storage pools](../guides/storage-pools.md#what-each-type-needs) lists what each type needs.",
-		Optional: true,
+		Optional: true, Computed: true,
 		Attributes: map[string]schema.Attribute{
 			"name":   optionalString("Volume group, RBD pool, Gluster volume or ZFS pool."),
 			"dir":    optionalString("Directory on the server, for `netfs` and `gluster`."),
@@ -143,13 +145,13 @@ func sourceAttribute() schema.Attribute {
 			"devices": schema.ListAttribute{
 				MarkdownDescription: "Block devices, or the target of an iSCSI pool (its IQN).",
 				ElementType:         types.StringType,
-				Optional:            true,
-				Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
+				Optional:            true, Computed: true,
+				Validators: []validator.List{listvalidator.SizeAtLeast(1)},
 			},
 			"hosts": schema.ListNestedAttribute{
 				MarkdownDescription: "Servers that the storage is on.",
-				Optional:            true,
-				Validators:          []validator.List{listvalidator.SizeAtLeast(1)},
+				Optional:            true, Computed: true,
+				Validators: []validator.List{listvalidator.SizeAtLeast(1)},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"name": schema.StringAttribute{MarkdownDescription: "Name or address.", Required: true},
 					"port": schema.Int64Attribute{MarkdownDescription: "Port. Default: the protocol's own.", Optional: true},
@@ -159,7 +161,7 @@ func sourceAttribute() schema.Attribute {
 			"protocol_version": optionalString("NFS version."),
 			"adapter": schema.SingleNestedAttribute{
 				MarkdownDescription: "SCSI adapter of a pool of type `scsi`.",
-				Optional:            true,
+				Optional:            true, Computed: true,
 				Attributes: map[string]schema.Attribute{
 					"type":   optionalString("Type of the adapter: `scsi_host` or `fc_host`."),
 					"name":   optionalString("Name of the adapter, such as `scsi_host3`."),
@@ -169,7 +171,7 @@ func sourceAttribute() schema.Attribute {
 			},
 			"auth": schema.SingleNestedAttribute{
 				MarkdownDescription: "How the host authenticates to the server.",
-				Optional:            true,
+				Optional:            true, Computed: true,
 				Attributes: map[string]schema.Attribute{
 					"type": schema.StringAttribute{
 						MarkdownDescription: "Type of authentication: `ceph` for `rbd`, `chap` for `iscsi` and " +

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -291,6 +292,16 @@ func TestAccVirtualMachine_importAnything(t *testing.T) {
 			t.Errorf("%s was changed:\n%s\nwas\n%s", key, after, before[key])
 		}
 	}
+
+	// A VM that runs and starts with its host is as the default of run_strategy says: to leave that out changes nothing.
+	always := regexp.MustCompile(` *run_strategy += "Always"\n`)
+	if !always.Match(config) {
+		t.Errorf("no VM was imported with the default of run_strategy: %s", config)
+	}
+	if err := os.WriteFile(generated, always.ReplaceAll(config, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	noChanges(t, tf)
 
 	descriptions := ""
 	for key := range handmade {

@@ -162,9 +162,19 @@ func (p planning) plannedValues() model {
 			b.planDependent(&m, &c, s)
 		}
 	}
+	m.RunStrategy = plannedRunStrategy(c.RunStrategy, s.RunStrategy)
 	planFollowing(&m, &c, s)
 	planBootOrders(&m, &c)
 	return m
+}
+
+// plannedRunStrategy returns the declared strategy. If none is declared, another one in the state becomes the default,
+// which the plan names, and the default stays, as after the import of a VM that runs and starts with its host.
+func plannedRunStrategy(config, state types.String) types.String {
+	if !config.IsNull() || state.IsNull() {
+		return config
+	}
+	return types.StringValue(status.Always)
 }
 
 // withoutOther plans that a device has no source in "other" if it has a source that the schema can express.

@@ -1096,3 +1096,22 @@ func TestPlan_heldDevice(t *testing.T) {
 		}
 	}
 }
+
+// TestPlannedRunStrategy: without a declared strategy, what an import has found becomes the default, and the plan names
+// it. The default itself is no change, nor is the state of a VM that never had another one.
+func TestPlannedRunStrategy(t *testing.T) {
+	t.Parallel()
+	null, manual, always := types.StringNull(), types.StringValue("Manual"), types.StringValue("Always")
+	for name, tt := range map[string]struct{ config, state, want types.String }{
+		"never declared":         {null, null, null},
+		"imported as running":    {null, always, always},
+		"imported as off":        {null, manual, always},
+		"declared":               {manual, always, manual},
+		"declared for the first": {always, null, always},
+		"known after apply":      {types.StringUnknown(), manual, types.StringUnknown()},
+	} {
+		if got := plannedRunStrategy(tt.config, tt.state); !got.Equal(tt.want) {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+}

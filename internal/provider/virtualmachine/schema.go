@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -126,7 +127,9 @@ var policyAttributes = attributes{
 		MarkdownDescription: "Whether the VM should run. `Always`: yes. `RerunOnFailure`: after its creation and [a " +
 			"crash](../guides/new-vms-and-destroy.md#when-the-guest-stops-or-crashes). `Manual`: users decide. `Halted`: no. " +
 			"`Once`: after its creation. Default: `Always`.",
-		Optional:   true,
+		Optional: true,
+		// What an import has found becomes the default, or is it: see plannedRunStrategy.
+		Computed: true, Default: stringdefault.StaticString(status.Always),
 		Validators: []validator.String{value.Among(status.RunStrategies...)},
 	},
 	"wait_for": schema.SingleNestedAttribute{

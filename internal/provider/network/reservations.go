@@ -1,0 +1,76 @@
+package network
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
+)
+
+// undeclaredReservationsKey is the key of the private state's list of the addresses, as in ips, whose reservations the
+// configuration didn't declare at the last apply. The state has those that were imported or read with other drift.
+const undeclaredReservationsKey = "undeclared_reservations"
+
+// reservationsAt returns the address of an entry of ips, its DHCP server and its reservations. known is false if the
+// entry has no DHCP server, or if it is unknown.
+func reservationsAt(entry attr.Value) (address string, dhcp types.Object, reservations attr.Value, known bool) {
+	o, _ := entry.(types.Object)
+	at, _ := o.Attributes()["address"].(types.String)
+	dhcp, _ = o.Attributes()["dhcp"].(types.Object)
+	reservations, known = dhcp.Attributes()["hosts"]
+	return at.ValueString(), dhcp, reservations, known
+}
+
+// undeclaredReservations returns the addresses, as in ips, whose reservations the model doesn't declare.
+func (m *model) undeclaredReservations() []string {
+	addresses := []string{}
+	for _, entry := range m.IPs.Elements() {
+		if address, _, reservations, known := reservationsAt(entry); known && reservations.IsNull() {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
+
+// withReservations returns the declared ips with the state's reservations where none are declared: they stay as they
+// are.
+func withReservations(ctx context.Context, config, state types.List) types.List {
+	if config.IsNull() || config.IsUnknown() {
+		return config
+	}
+	kept := map[string]attr.Value{}
+	for _, entry := range state.Elements() {
+		if address, _, reservations, known := reservationsAt(entry); known {
+			kept[address] = reservations
+		}
+	}
+	entries := config.Elements()
+	for i, entry := range entries {
+		address, dhcp, reservations, known := reservationsAt(entry)
+		if !known || !reservations.IsNull() || kept[address] == nil {
+			continue
+		}
+		o, _ := entry.(types.Object)
+		parts, whole := dhcp.Attributes(), o.Attributes()
+		parts["hosts"] = kept[address]
+		whole["dhcp"] = types.ObjectValueMust(dhcp.AttributeTypes(ctx), parts)
+		entries[i] = types.ObjectValueMust(o.AttributeTypes(ctx), whole)
+	}
+	return types.ListValueMust(config.ElementType(ctx), entries)
+}
+
+// withoutReservations returns the spec without the reservations of those addresses.
+func withoutReservations(spec network.Spec, addresses []string) network.Spec {
+	spec.IPs = slices.Clone(spec.IPs)
+	for i, ip := range spec.IPs {
+		if ip.DHCP != nil && slices.Contains(addresses, ip.Address) {
+			declared := *ip.DHCP
+			declared.Hosts = nil
+			spec.IPs[i].DHCP = &declared
+		}
+	}
+	return spec
+}
