@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -377,11 +378,24 @@ func isLive(document string) bool {
 	}
 }
 
-// domainName reads the name from a document. The name in a handle is that of the time when it was looked up.
+// domainName reads the name from a document. The name in a handle is that of the time when it was looked up. It reads
+// no further than the name, which libvirt writes before the devices.
 func domainName(document string) (string, error) {
-	var domain struct {
-		Name string `xml:"name"`
+	decoder := xml.NewDecoder(strings.NewReader(document))
+	for depth := 0; ; {
+		token, err := decoder.Token()
+		if err != nil {
+			return "", fmt.Errorf("%w: a domain's name can't be read: %w", ErrInternal, err)
+		}
+		switch element := token.(type) {
+		case xml.StartElement:
+			if depth++; depth == 2 && element.Name.Local == "name" {
+				var name string
+				err := decoder.DecodeElement(&name, &element)
+				return name, err
+			}
+		case xml.EndElement:
+			depth--
+		}
 	}
-	err := xml.Unmarshal([]byte(document), &domain)
-	return domain.Name, err
 }

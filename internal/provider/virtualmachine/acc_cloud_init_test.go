@@ -373,7 +373,7 @@ func TestAccVirtualMachine_ignitionInGuest(t *testing.T) {
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
-	tf.Config(t, acctest.Config(l)+guest(l, name).with(talking).with(hcl{
+	tf.Config(t, acctest.OneHost(l)+guest(l, name).with(talking).with(hcl{
 		"host": quote(host), "memory": `{ size = "192Mi" }`,
 		"disks": fmt.Sprintf(`{ tools = { file = %q, read_only = true } }`, l.IgnitionDisk(t, host, name+".img")),
 		"ignition": `{

@@ -21,7 +21,7 @@ func TestAccVirtualMachine_ownDiskDetachedByHand(t *testing.T) {
 	tf := acctest.NewCLI(t)
 	root, data := `root = { pool = POOL, size = "1Mi" }`, `data = { pool = POOL, size = "2Mi" }`
 	declare := func(label string, disks ...string) {
-		tf.Config(t, acctest.Config(l)+fmt.Sprintf(
+		tf.Config(t, acctest.OneHost(l)+fmt.Sprintf(
 			"resource \"virtfleet_storage_pool\" \"vms\" {\n  name = %q\n  type = \"dir\"\n  target = { path = %q }\n}\n",
 			name, "/var/lib/libvirt/"+name)+idleVM(l, name).with(hcl{
 			"host": quote("kvm1"), "run_strategy": quote("Halted"), "labels": fmt.Sprintf("{ step = %q }", label),
@@ -81,7 +81,7 @@ func TestAccVirtualMachine_ownDiskDetachedByHand(t *testing.T) {
 	}
 	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "read -q -P 7 0 64k", was)
 
-	tf.Config(t, acctest.Config(l)+fmt.Sprintf(
+	tf.Config(t, acctest.OneHost(l)+fmt.Sprintf(
 		"resource \"virtfleet_storage_pool\" \"vms\" {\n  name = %q\n  type = \"dir\"\n  target = { path = %q }\n}\n",
 		name, "/var/lib/libvirt/"+name))
 	tf.Run(t, "apply")

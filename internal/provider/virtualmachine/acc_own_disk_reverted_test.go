@@ -20,7 +20,7 @@ func TestAccVirtualMachine_ownDiskReverted(t *testing.T) {
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
 	const dir = "resource \"virtfleet_storage_pool\" %q {\n  name = %q\n  type = \"dir\"\n  target = { path = %q }\n}\n"
-	pool := acctest.Config(l) + fmt.Sprintf(dir, "vms", name, "/var/lib/libvirt/"+name) +
+	pool := acctest.OneHost(l) + fmt.Sprintf(dir, "vms", name, "/var/lib/libvirt/"+name) +
 		fmt.Sprintf(dir, "alone", name+"-alone", "/var/lib/libvirt/"+name+"-alone")
 	declare := func(user string, disks ...string) {
 		vm := hcl{

@@ -28,7 +28,7 @@ func TestAccScreens_life(t *testing.T) {
 	write := func(devices string) {
 		t.Helper()
 		config = config.with(hcl{"devices": "{ " + devices + " }"})
-		tf.Config(t, acctest.Config(l)+config.String())
+		tf.Config(t, acctest.OneHost(l)+config.String())
 	}
 	seen := func(parts ...string) {
 		t.Helper()
@@ -42,7 +42,7 @@ func TestAccScreens_life(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	tf.Config(t, acctest.Config(l)+config.String())
+	tf.Config(t, acctest.OneHost(l)+config.String())
 	tf.Run(t, "apply")
 	gone("spice", "egl-headless")
 
@@ -71,7 +71,7 @@ func TestAccScreens_life(t *testing.T) {
 	}
 
 	tf.Run(t, "state", "rm", address)
-	tf.Config(t, acctest.Config(l)+fmt.Sprintf("import {\n  to = %s\n  id = %q\n}\n", address, name))
+	tf.Config(t, acctest.OneHost(l)+fmt.Sprintf("import {\n  to = %s\n  id = %q\n}\n", address, name))
 	change := tf.Plan(t, "-generate-config-out="+filepath.Join(tf.Dir, "generated.tf"))[address]
 	if change.Actions != "no-op" {
 		t.Errorf("an import does %q", change.Actions)

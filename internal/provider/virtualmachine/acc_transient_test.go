@@ -30,7 +30,7 @@ func TestAccVirtualMachine_transientRenamed(t *testing.T) {
 	}
 	l.Virsh(t, "kvm1", "create", file)
 	id := l.Virsh(t, "kvm1", "domid", name)
-	tf.Config(t, acctest.Config(l)+fmt.Sprintf("import {\n  to = %s.this\n  id = %q\n}\n", virtualmachine.TypeName, name))
+	tf.Config(t, acctest.OneHost(l)+fmt.Sprintf("import {\n  to = %s.this\n  id = %q\n}\n", virtualmachine.TypeName, name))
 	generated := filepath.Join(tf.Dir, "generated.tf")
 	tf.Run(t, "plan", "-generate-config-out="+generated)
 	tf.Run(t, "apply")
