@@ -145,7 +145,8 @@ func validateNUMA(s Spec, c *checker) {
 			c.require(taken[cpu] == "", join(path, "cpus"), fmt.Sprintf("Virtual CPU %d is in cell %s, too.", cpu, taken[cpu]))
 			taken[cpu] = key
 		}
-		if most := s.CPU.MaxVCPUs(); s.CPU.VCPUs != nil || s.CPU.Sockets != nil {
+		// Sockets, cores and threads that don't give the CPUs have an error of their own.
+		if most := s.CPU.MaxVCPUs(); most > 0 && (s.CPU.VCPUs != nil || s.CPU.Sockets != nil) {
 			c.require(len(cpus) == 0 || slices.Max(cpus) < most, join(path, "cpus"),
 				fmt.Sprintf("The VM has virtual CPUs 0 to %d.", most-1))
 		}

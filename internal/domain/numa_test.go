@@ -65,6 +65,16 @@ func TestNUMA_refusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
+// TestNUMA_ofCPUsThatDoNotFit: sockets, cores and threads that don't give the CPUs have their own error, and none for
+// each cell.
+func TestNUMA_ofCPUsThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	s := Spec{CPU: CPU{VCPUs: new(4), Sockets: new(1), Cores: new(2)}, Values: Values{cpuNUMA: twoCells}}
+	if problems := s.Validate(); len(problems) > 0 {
+		t.Error(problems)
+	}
+}
+
 // TestNUMA_changesWithTheRest: cells that are declared take the place of those that are there, whatever the number of
 // CPUs and the memory become with them, and must have all of the memory.
 func TestNUMA_changesWithTheRest(t *testing.T) {

@@ -130,4 +130,9 @@ resource "virtfleet_virtual_machine" "this" {
   run_strategy      = each.value.run_strategy
   update_policy     = each.value.update_policy
   eviction_strategy = each.value.eviction_strategy
+
+  # A newer image is for new VMs. To create an existing VM anew from it, apply with -replace: its root disk is deleted.
+  lifecycle {
+    ignore_changes = [disks["root"].image]
+  }
 }

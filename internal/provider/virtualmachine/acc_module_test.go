@@ -155,6 +155,21 @@ output "off" { value = module.off }
 		said, err := l.TryVirsh(t, on2, "domifaddr", two, "--source", "agent")
 		return err == nil && strings.Contains(said, " "+strings.TrimSuffix(l.LANAddress(1), "1"))
 	})
+	newer := filepath.Join(t.TempDir(), "newer")
+	content, err := os.ReadFile(image)
+	if err == nil {
+		err = os.WriteFile(newer, append(content, make([]byte, 512)...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tf.Config(t, strings.Replace(config, image, newer, 1))
+	for address, change := range tf.Plan(t) {
+		if strings.HasPrefix(address, "module.") && change.Actions != "no-op" {
+			t.Errorf("a newer image: the plan does %q to %s", change.Actions, address)
+		}
+	}
+	tf.Config(t, config)
 	const nothing = "0 added, 0 changed, 0 destroyed"
 	if said := tf.Run(t, "apply"); !strings.Contains(said, nothing) {
 		t.Errorf("the second apply says:\n%s", said)
