@@ -268,3 +268,30 @@ func TestAccPower_changedSincePlan(t *testing.T) {
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, append(names, removed)...)
 }
+
+// TestAccPower_replacedSincePlan: a VM that was off when its replacement was planned, and has been started since, stays.
+// A plan that shows that it runs replaces it, whatever became of the plan before.
+func TestAccPower_replacedSincePlan(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	tf.Config(t, acctest.OneHost(l)+idleVM(l, name).with(hcl{"run_strategy": quote("Halted")}).String())
+	tf.Run(t, "apply")
+	before := l.Virsh(t, "kvm1", "domuuid", name)
+
+	tf.Run(t, "plan", "-out=planned", "-replace="+address)
+	begun(t, l, "kvm1", name)
+	expect(t, tf.Fail(t, "apply", "planned"), "It was off when its deletion was planned, and is Running now")
+	if is := strings.TrimSpace(l.Virsh(t, "kvm1", "domstate", name)); is != "running" {
+		t.Errorf("it is %s", is)
+	}
+
+	tf.Run(t, "apply", "-replace="+address)
+	if now := l.Virsh(t, "kvm1", "domuuid", name); now == before {
+		t.Error("it was not replaced")
+	}
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
+}

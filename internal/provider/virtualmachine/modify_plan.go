@@ -64,7 +64,7 @@ func (r *Resource) ModifyPlan(
 	}
 	if len(o.replace) > 0 {
 		if !r.Data.Unknown {
-			resp.Diagnostics.Append(r.verifyDestroyable(ctx, config, text(state.ID))...)
+			resp.Diagnostics.Append(r.verifyDestroyable(ctx, config, text(state.ID), resp.Private)...)
 		}
 		return
 	}
@@ -72,7 +72,7 @@ func (r *Resource) ModifyPlan(
 		resp.Diagnostics.Append(diags...)
 		return
 	}
-	resp.Diagnostics.Append(r.checkWithFleet(ctx, p, o, req.Config.Raw.IsFullyKnown(), req.Private)...)
+	resp.Diagnostics.Append(r.checkWithFleet(ctx, p, o, req.Config.Raw.IsFullyKnown(), resp.Private)...)
 }
 
 // planning collects everything that a plan follows from.
@@ -119,7 +119,9 @@ func (p planning) noteForReplacement(
 	if vm.Claimed && p.config.Name.Equal(p.state.Name) {
 		return diag.Diagnostics{duplicateNameError(text(p.state.Name))}
 	}
-	return meta.WritePrivate(ctx, private, privateReplaced, text(p.state.ID))
+	// A destroy that failed leaves what its plan recorded.
+	diags := meta.WritePrivate(ctx, private, privateDestroyedOff, nil)
+	return append(diags, meta.WritePrivate(ctx, private, privateReplaced, text(p.state.ID))...)
 }
 
 // checkPin returns an error if no host of the provider has the name in the configuration. Where the VM is doesn't
@@ -147,7 +149,7 @@ func (r *Resource) hostNames() []string {
 
 // checkWithFleet asks the fleet whether the plan can work, as far as everything that it depends on is known.
 func (r *Resource) checkWithFleet(
-	ctx context.Context, p planning, o outcome, known bool, private meta.PrivateReader,
+	ctx context.Context, p planning, o outcome, known bool, private meta.Private,
 ) (diags diag.Diagnostics) {
 	isNew := p.state == nil
 	if r.Data.Unknown {

@@ -84,8 +84,7 @@ func onDestroyFromFleet(recorded []string, prior types.Object) types.Object {
 }
 
 // checkDestroy returns why the VM can't be destroyed, or a warning that lists which data is deleted with it and which
-// stays. It records whether the VM is off: Terraform may give the destroy of a VM that is no longer declared the state
-// that was saved last.
+// stays.
 func (r *Resource) checkDestroy(ctx context.Context, state *model, private meta.Private) diag.Diagnostics {
 	if r.Data.Unknown {
 		return nil
@@ -99,11 +98,16 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model, private meta.
 	}
 	var lost map[string]domain.OwnDisk
 	_, diags := meta.ReadPrivate(ctx, private, privateLost, &lost)
+	diags.Append(r.recordIfOff(ctx, vm, private)...)
+	return append(diags, r.warnAboutRemoval(ctx, vm, lost)...)
+}
+
+// recordIfOff records whether a VM is off that is destroyed, also for another one in its place. The state doesn't say it:
+// Terraform may give the destroy of a VM that is no longer declared the state that was saved last.
+func (r *Resource) recordIfOff(ctx context.Context, vm *fleet.VM, private meta.PrivateWriter) diag.Diagnostics {
 	// The end of a maintenance may start the VM in the same apply.
 	evicted, err := r.Data.Fleet.Evicted(ctx, vm)
-	off := !vm.Active && err == nil && evicted == ""
-	diags.Append(meta.WritePrivate(ctx, private, privateDestroyedOff, off)...)
-	return append(diags, r.warnAboutRemoval(ctx, vm, lost)...)
+	return meta.WritePrivate(ctx, private, privateDestroyedOff, !vm.Active && err == nil && evicted == "")
 }
 
 // warnAboutRemoval returns a warning that lists what is deleted with the VM and what is kept, if there is anything.

@@ -33,7 +33,7 @@ func (state savedState) noteManaged(data *meta.Data) {
 // replacedVM returns the id of the VM that is destroyed before the new one is created, "" if there is none or it is
 // unknown. That VM is one that Terraform has planned to replace, or a tainted one with the new VM's name, with a
 // warning. A VM that a failed create_before_destroy left looks like a tainted VM.
-func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.PrivateReader) (string, diag.Diagnostics) {
+func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Private) (string, diag.Diagnostics) {
 	var id string
 	_, diags := meta.ReadPrivate(ctx, private, privateReplaced, &id)
 	if id == "" {
@@ -41,7 +41,7 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 		if err != nil {
 			// An unreachable host may have the tainted VM. In all other cases, the check reports the VM.
 			if tainted := r.Data.Managed.Tainted(m.Name.ValueString()); errors.Is(err, fleet.ErrUnreachable) && tainted != "" {
-				diags.Append(r.verifyDestroyable(ctx, m, tainted)...)
+				diags.Append(r.verifyDestroyable(ctx, m, tainted, private)...)
 			}
 			return "", diags
 		}
@@ -70,7 +70,7 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 				"destroys that VM. If the plan calls it a deposed object, which a create_before_destroy left, "+
 				"\"terraform state rm\" and \"terraform import\" make it this resource's again.", vm.Name, vm.Host, vm.UUID))
 	}
-	diags.Append(r.verifyDestroyable(ctx, m, id)...)
+	diags.Append(r.verifyDestroyable(ctx, m, id, private)...)
 	if machine, _ := r.Data.Managed.VM(id); machine.Protected {
 		diags.AddAttributeError(path.Root("deletion_protection"), "Virtual machine is protected", fmt.Sprintf(
 			"Virtual machine %q would have to be destroyed for a new one, because it is tainted or to be replaced, but "+
@@ -84,7 +84,9 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 // verifyDestroyable returns an error if a VM that must be destroyed before a new one is created can't be destroyed,
 // because a host that may have it, or may use its disks, is unreachable. Otherwise it returns a warning that lists the
 // data that is deleted with the VM. m is the planned VM. The saved state has the host that had the old VM last.
-func (r *Resource) verifyDestroyable(ctx context.Context, m *model, id string) diag.Diagnostics {
+func (r *Resource) verifyDestroyable(
+	ctx context.Context, m *model, id string, private meta.PrivateWriter,
+) diag.Diagnostics {
 	saved, _ := r.Data.Managed.VM(id)
 	vm, err := r.Data.Fleet.CheckDelete(ctx, id, fleet.LastKnown{Host: saved.Host, HostUUID: saved.HostUUID})
 	switch {
@@ -96,6 +98,6 @@ func (r *Resource) verifyDestroyable(ctx context.Context, m *model, id string) d
 		failure.Happened = "The virtual machine has to be destroyed before a new one is created"
 		return diag.Diagnostics{failure.Error()}
 	default:
-		return r.warnAboutRemoval(ctx, vm, nil)
+		return append(r.recordIfOff(ctx, vm, private), r.warnAboutRemoval(ctx, vm, nil)...)
 	}
 }
