@@ -11,7 +11,7 @@ import (
 )
 
 // TestAccVirtualMachine_ownDiskDetachedByHand: a disk that was made with the VM, and that a user has detached, is
-// attached again while it is declared. Without that it is never deleted by an apply whose plan doesn't say so. When a
+// attached again while it is declared, and is the same one under a new key. Without that it is never deleted by an apply whose plan doesn't say so. When a
 // user has removed the whole definition, the plan says where the data is, and the next VM can have it.
 func TestAccVirtualMachine_ownDiskDetachedByHand(t *testing.T) {
 	t.Parallel()
@@ -45,9 +45,10 @@ func TestAccVirtualMachine_ownDiskDetachedByHand(t *testing.T) {
 		return fmt.Sprint(disk["path"])
 	}
 
-	declare("a", root, data)
+	declare("a", root, data, `other = { pool = POOL, size = "2Mi", serial = "OTHER" }`)
 	tf.Run(t, "apply")
-	was := file("data")
+	was, other := file("data"), file("other")
+	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 0 64k", was)
 	detach := func() { l.Virsh(t, "kvm1", "detach-disk", name, was, "--config") }
 	detach()
 	tf.Run(t, "apply")
@@ -56,10 +57,20 @@ func TestAccVirtualMachine_ownDiskDetachedByHand(t *testing.T) {
 	}
 	noChanges(t, tf)
 
+	// Renamed while another one of its size is removed, it keeps its data.
+	declare("a", root, strings.Replace(data, "data", "db", 1))
+	expect(t, tf.Run(t, "apply"), "disks.db is disks.data until now: "+was, "- disks.other: "+other)
+	has("data", "root")
+	if now := file("db"); now != was {
+		t.Errorf("the disk is %s, and was %s", now, was)
+	}
+	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "read -q -P 7 0 64k", was)
+	noChanges(t, tf)
+
 	detach()
 	declare("a", root)
 	noChanges(t, tf)
-	expect(t, tf.Run(t, "plan", "-destroy"), "- disks.data: "+was+", which a user has detached")
+	expect(t, tf.Run(t, "plan", "-destroy"), "- disks.db: "+was+", which a user has detached")
 	declare("b", root)
 	const kept = "Disks of the virtual machine are kept"
 	expect(t, tf.Run(t, "plan"), kept, was)

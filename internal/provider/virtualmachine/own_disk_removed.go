@@ -92,30 +92,3 @@ func (p planning) warnRemoved(existing map[string]object) (diags diag.Diagnostic
 	}
 	return diags
 }
-
-// warnRenamed warns that disks with new keys are existing ones: the plan shows an old key that goes and a new one, as it
-// does where a disk is deleted and another one created.
-func (p planning) warnRenamed(existing map[string]object) (diags diag.Diagnostics) {
-	if p.config.Disks.IsUnknown() {
-		return nil
-	}
-	was := map[string]string{} // by path
-	for key := range ownAmong(existing) {
-		was[text(existing[key].string("path"))] = key
-	}
-	all, before, list := elements(p.config.Disks), elements(withRenamed(p.config.Disks, p.state.Disks)), ""
-	for _, key := range value.Keys(all) {
-		file := text(open(before[key]).string("path"))
-		if from, own := was[file]; own && from != key {
-			list += fmt.Sprintf("\n  - disks.%s is disks.%s until now: %s", key, from, file)
-		}
-	}
-	if list == "" {
-		return nil
-	}
-	name := text(p.state.Name)
-	diags.AddAttributeWarning(path.Root("disks"), "Disks get other keys: "+name, fmt.Sprintf("Virtual machine %q declares "+
-		"disks under new keys, with the pool, image and size of disks that it no longer declares. They are the same disks, and "+
-		"keep their data:%s\n\nTo have a new disk instead, apply the removal of the old one first.", name, list))
-	return diags
-}
