@@ -59,7 +59,7 @@ func TestAccVirtualMachine_ownDiskDetachedByHand(t *testing.T) {
 
 	// Renamed while another one of its size is removed, it keeps its data.
 	declare("a", root, strings.Replace(data, "data", "db", 1))
-	expect(t, tf.Run(t, "apply"), "disks.db is disks.data until now: "+was, "- disks.other: "+other)
+	expect(t, tf.Run(t, "apply"), "- disks.other: "+other, "disks.db is disks.data until now: "+was)
 	has("data", "root")
 	if now := file("db"); now != was {
 		t.Errorf("the disk is %s, and was %s", now, was)

@@ -190,6 +190,34 @@ func TestOwnDisk_renamedAmongOthers(t *testing.T) {
 	}
 }
 
+// A disk that is kept and no longer declared is named by the plan, because no later plan looks for it. A disk that gets
+// another key and another size at once counts as a new one.
+func TestOwnDisk_keptIsNamed(t *testing.T) {
+	t.Parallel()
+	disk := in{"pool": "vms", "size": "20Gi", "on_destroy": "keep"}
+	state := ownState(t, disk)
+	own := map[string]domain.OwnDisk{"root": {Pool: "vms", Volume: "web-root", Path: "/srv/vms/web-root"}}
+	for name, test := range map[string]struct {
+		disks in
+		says  bool
+	}{
+		"removed":           {in{}, true},
+		"renamed and grown": {in{"sys": disk.with(in{"size": "30Gi"})}, true},
+		"renamed":           {in{"sys": disk}, false},
+		"grown":             {in{"root": disk.with(in{"size": "30Gi"})}, false},
+		"handed over":       {in{"sys": in{"file": "/srv/vms/web-root"}}, false},
+	} {
+		p := planning{
+			config: modelOf(t, minimal.with(in{"disks": test.disks})), state: state, hosts: []string{"kvm1"}, own: own,
+		}
+		got := diagText(p.plan().diags)
+		if says := strings.Contains(got, `disks.root: /srv/vms/web-root (volume = "vms/web-root")`); says != test.says ||
+			strings.Contains(got, "deleted with their data") {
+			t.Errorf("%s: the plan names it: %t, want %t; %s", name, says, test.says, got)
+		}
+	}
+}
+
 // Keys that an own disk and a file exchange don't exchange the disks: what is planned for each is what the fleet does.
 func TestOwnDisk_keysOfFiles(t *testing.T) {
 	t.Parallel()

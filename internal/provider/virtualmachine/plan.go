@@ -105,6 +105,7 @@ func (p planning) plan() outcome {
 		return o
 	}
 	o.diags.Append(p.warnRemoved(existing)...)
+	o.diags.Append(p.warnKept(existing)...)
 	o.diags.Append(p.warnRenamed(existing)...)
 	o.disks = openAll(p.config.Disks)
 	o.diags.Append(p.warnElsewhere(existing, o.disks)...)
