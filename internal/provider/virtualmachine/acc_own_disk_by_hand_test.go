@@ -11,8 +11,9 @@ import (
 )
 
 // TestAccVirtualMachine_ownDiskDetachedByHand: a disk that was made with the VM, and that a user has detached, is
-// attached again while it is declared, and is the same one under a new key. Without that it is never deleted by an apply whose plan doesn't say so. When a
-// user has removed the whole definition, the plan says where the data is, and the next VM can have it.
+// attached again while it is declared, and is the same one under a new key. The plan names a file that a user has put in
+// its place. When it isn't declared, it is never deleted by an apply whose plan doesn't say so. When a user has removed
+// the whole definition, the plan says where the data is, and the next VM can have it.
 func TestAccVirtualMachine_ownDiskDetachedByHand(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -56,6 +57,38 @@ func TestAccVirtualMachine_ownDiskDetachedByHand(t *testing.T) {
 		t.Errorf("the disk is %s, and was %s", now, was)
 	}
 	noChanges(t, tf)
+
+	// The definition of a VM that is off has another file. Only what the file is based on tells it from a snapshot.
+	replaced := func(said string, file ...string) {
+		t.Helper()
+		out := tf.Run(t, "plan")
+		if strings.Contains(out, "left its volume") != (said != "") {
+			t.Fatalf("the plan says of a disk that has left its volume: %s", out)
+		}
+		expect(t, out, append([]string{said}, file...)...)
+	}
+	use := func(now, then string) {
+		t.Helper()
+		definition := l.Virsh(t, "kvm1", "dumpxml", "--inactive", name)
+		definition = strings.ReplaceAll(definition, "<source file='"+now+"'", "<source file='"+then+"'")
+		l.Virsh(t, "kvm1", "define", writeDeviceXML(t, definition))
+	}
+	const left, may = "Disk has left its volume", "Disk may have left its volume"
+	foreign, overlay := was+".by-hand", was+".overlay"
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", foreign, "2M")
+	use(was, foreign)
+	replaced(may, was, foreign)
+	l.Virsh(t, "kvm1", "pool-refresh", name)
+	replaced(left, was, foreign)
+	l.Run(t, "kvm1", "rm", foreign)
+	l.Run(t, "kvm1", "qemu-img", "create", "-q", "-f", "qcow2", "-b", was, "-F", "qcow2", overlay)
+	use(foreign, overlay)
+	l.Virsh(t, "kvm1", "pool-refresh", name)
+	replaced("")
+	use(overlay, was)
+	l.Run(t, "kvm1", "rm", overlay)
+	l.Virsh(t, "kvm1", "pool-refresh", name)
+	replaced("")
 
 	// Renamed while another one of its size is removed, it keeps its data.
 	declare("a", root, strings.Replace(data, "data", "db", 1))
