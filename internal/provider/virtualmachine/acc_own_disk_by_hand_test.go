@@ -2,6 +2,7 @@ package virtualmachine_test
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +111,11 @@ func TestAccVirtualMachine_ownDiskDetachedByHand(t *testing.T) {
 	expect(t, tf.Run(t, "apply"), kept, was)
 	noChanges(t, tf)
 	has("data", "root")
+
+	// A disk of the same key is a new one, and the plan names the one that was kept.
+	declare("b", root, data)
+	expect(t, tf.Run(t, "plan"), "Kept volume isn't used", fmt.Sprintf("declare volume = %q", name+"/"+path.Base(was)))
+	declare("b", root)
 
 	was = file("root")
 	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "write -q -P 7 0 64k", was)
