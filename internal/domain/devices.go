@@ -376,3 +376,8 @@ func find(d *Definition, k kind, keys map[string]string, key string) *etree.Elem
 	}
 	return nil
 }
+
+func hasKey[V any](m map[string]V, key string) bool {
+	_, there := m[key]
+	return there
+}

@@ -71,41 +71,6 @@ func (o OwnDisk) RemovedWithVM() bool { return o.Creating || !o.Kept() }
 // Based reports whether the disk is an overlay, which is unusable without its image.
 func (o OwnDisk) Based() bool { return o.Image != "" && o.Clone != CloneFull }
 
-// RenamedOwnDisks returns which declared own disks are existing ones under a new key: the VM's key by declared key. A
-// disk counts as renamed if it was declared with the same values and no other disk matches.
-func RenamedOwnDisks(have, declared map[string]OwnDisk) map[string]string {
-	alike := func(a, b OwnDisk) bool {
-		return a.Pool == b.Pool && a.Image == b.Image && a.Based() == b.Based() && a.Bytes == b.Bytes
-	}
-	from := map[string]string{}
-	for key, o := range declared {
-		if _, there := have[key]; there {
-			continue
-		}
-		gone := keysOf(have, func(k string, was OwnDisk) bool { return alike(was, o) && !hasKey(declared, k) })
-		added := keysOf(declared, func(k string, other OwnDisk) bool { return alike(other, o) && !hasKey(have, k) })
-		if len(gone) == 1 && len(added) == 1 {
-			from[key] = gone[0]
-		}
-	}
-	return from
-}
-
-func hasKey[V any](m map[string]V, key string) bool {
-	_, there := m[key]
-	return there
-}
-
-func keysOf[V any](m map[string]V, is func(string, V) bool) []string {
-	var keys []string
-	for key, v := range m {
-		if is(key, v) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
 // ownAt returns the own disk whose volume is that file, and nil if there is none. The disk's key in the VM doesn't
 // matter.
 func (m Metadata) ownAt(file string) *OwnDisk {

@@ -152,14 +152,42 @@ func (vm *VM) IsElsewhere(key string, o domain.OwnDisk) bool {
 	return false
 }
 
-// Elsewhere returns the own disks of the running VM that IsElsewhere says of. Of a VM that is off, it returns those of
-// which that was known before.
+// ReplacedDisk is an own disk of a stopped VM whose definition has another file in place of its volume.
+type ReplacedDisk struct {
+	Key string
+	// Based says that the file is based on the volume, as after a snapshot. If that isn't Known, it is a guess.
+	Based, Known bool
+}
+
+// Elsewhere returns the own disks of the running VM that IsElsewhere says of. Of a VM that is off, it returns those
+// whose files aren't based on their volumes; while that is unknown, those of which it was known before.
 func (vm *VM) Elsewhere(before map[string]string) map[string]string {
 	files := map[string]string{}
 
 	for key, o := range vm.Metadata.OwnDisks {
 		if vm.IsElsewhere(key, o) || !vm.Active && before[key] == o.Path && !vm.HasFile(o.Path) {
 			files[key] = o.Path
+		}
+	}
+
+	for _, r := range vm.Replaced {
+		if r.Known && r.Based {
+			delete(files, r.Key)
+		} else if r.Known {
+			files[r.Key] = vm.Metadata.OwnDisks[r.Key].Path
+		}
+	}
+
+	return files
+}
+
+// MayBeElsewhere returns the volumes of own disks in whose place the stopped VM has files of which nothing is known.
+func (vm *VM) MayBeElsewhere() map[string]string {
+	files := map[string]string{}
+
+	for _, r := range vm.Replaced {
+		if !r.Known && !r.Based {
+			files[r.Key] = vm.Metadata.OwnDisks[r.Key].Path
 		}
 	}
 

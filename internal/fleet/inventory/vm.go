@@ -52,6 +52,8 @@ type VM struct {
 	PasswordSet bool
 	// TriedVolumes are volumes that were left and that the operation couldn't remove. They stay recorded.
 	TriedVolumes []domain.LeftVolume
+	// Replaced are the own disks of the stopped VM in whose place it has other files, if that was looked at.
+	Replaced []ReplacedDisk
 	// Interrupted are the UnfinishedCopies, unless a run is still making them.
 	Interrupted []domain.LeftVolume
 	// SilentHosts are the hosts that didn't answer. What they have is unknown.

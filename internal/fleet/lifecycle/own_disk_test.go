@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -22,7 +23,7 @@ func TestVolumeName_ofAnEncryptedDisk(t *testing.T) {
 		strings.Repeat("7", 200): {strings.Repeat("7", 150) + "-6a9ae2dc", "vm-" + strings.Repeat("7", 147) + "-6a9ae2dc"},
 	} {
 		spec := domain.Spec{Name: vm, Disks: map[string]domain.Disk{"root": {}}}
-		if got := volumeName(spec, "root", id); got != want.plain {
+		if got := placement.VolumeName(spec, "root", id); got != want.plain {
 			t.Errorf("%s: %q, want %q", vm, got, want.plain)
 		}
 
@@ -30,7 +31,7 @@ func TestVolumeName_ofAnEncryptedDisk(t *testing.T) {
 			domain.EncryptionSecret: "5a1bb6ff-3f0b-4c5e-9d3a-000000000001",
 		}}
 
-		got := volumeName(spec, "root", id)
+		got := placement.VolumeName(spec, "root", id)
 		if got != want.encrypted || !libvirt.EncryptableName(got) {
 			t.Errorf("%s, encrypted: %q, want %q", vm, got, want.encrypted)
 		}

@@ -46,6 +46,9 @@ type Desired struct {
 	// Removes are the keys of the own disks that the plan has announced to be deleted. No other disk is deleted because it
 	// isn't declared.
 	Removes []string
+	// Renamed are the own disks that are existing ones under a new key, as the plan has announced it: the VM's key by
+	// declared key. No other disk is taken for one of another key.
+	Renamed map[string]string
 	// Lost are disks that earlier runs created for the VM and that its definition doesn't know any more, as after
 	// "virsh snapshot-revert", by key. A declared one is attached again if its volume is still there.
 	Lost map[string]domain.OwnDisk

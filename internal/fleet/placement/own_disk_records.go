@@ -30,9 +30,7 @@ func (d Desired) RenamedOwnDisks(vm *inventory.VM) map[string]domain.OwnDisk {
 }
 
 // OwnDisksUnder returns the records of own disks under the keys with which they are declared now. defined are the disks
-// in the VM's definition; what it has lost isn't renamed. As in the plan, a disk is no other one under a new key if its
-// own key is declared in another form, or if a disk of that new key becomes the VM's own; both count among the disks
-// that are alike.
+// in the VM's definition; what it has lost isn't renamed, and neither is what an earlier run has renamed already.
 func (d Desired) OwnDisksUnder(
 	have map[string]domain.OwnDisk, defined map[string]domain.Disk,
 ) map[string]domain.OwnDisk {
@@ -42,11 +40,11 @@ func (d Desired) OwnDisksUnder(
 		return o.Creating || o.Removing || IsFirstBoot(key) || !definesOwnDisk(defined, key, o)
 	})
 
-	for to, from := range domain.RenamedOwnDisks(made, d.OwnDisks) {
-		_, declared := d.Spec.Disks[from]
-		_, handed := d.Handed[to]
+	for to, from := range d.Renamed {
+		_, there := made[from]
+		_, done := made[to]
 
-		if !declared && !handed {
+		if there && !done {
 			records[to] = have[from]
 			delete(records, from)
 		}

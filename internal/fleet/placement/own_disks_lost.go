@@ -129,7 +129,7 @@ func (p *Scheduler) isUnseen(ctx context.Context, vm *inventory.VM, o domain.Own
 // show them. vm has the records of lost disks.
 func (d Desired) warnDisks(ctx context.Context, vm *inventory.VM) []inventory.Problem {
 	return slices.Concat(d.warnDroppedDisks(vm), warnGoneMedia(ctx, vm, d), d.warnLostDisks(vm),
-		warnSnapshots(ctx, vm, d))
+		warnSnapshots(ctx, vm, d), d.warnUnusedVolumes(ctx, vm))
 }
 
 // warnLostDisks warns about the disks that the VM has lost and that are attached again. Lost has none that are gone.

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,7 @@ func TestDropsOwnDisks_marked(t *testing.T) {
 		d := Desired{UpdatePolicy: c.policy, Spec: domain.Spec{Disks: map[string]domain.Disk{}}}
 		if c.declared != "" {
 			d.OwnDisks = map[string]domain.OwnDisk{c.declared: disk}
+			d.Renamed = map[string]string{c.declared: "data"}
 		}
 
 		if deletes, _ := d.DropsOwnDisks(vm); slices.Contains(deletes, "data") != c.deletes {
@@ -57,70 +59,45 @@ func TestDropsOwnDisks_marked(t *testing.T) {
 	}
 }
 
-// A disk is the same one under a new key only if the plan has it so: what the key of the record is declared as, what
-// becomes the VM's own, and what the definition has lost isn't.
+// A disk is the same one under a new key only if the plan has it so, and the definition hasn't lost it.
 func TestRenamedOwnDisks(t *testing.T) {
 	t.Parallel()
 
-	alike := domain.OwnDisk{Pool: "vms", Bytes: 1 << 30}
 	made := func(path string) domain.OwnDisk {
-		o := alike
-		o.Volume, o.Path = path, "/vms/"+path
-
-		return o
+		return domain.OwnDisk{Pool: "vms", Bytes: 1 << 30, Volume: path, Path: "/vms/" + path}
 	}
 	file := func(path string) domain.Disk { return domain.Disk{Source: domain.DiskSource{File: "/vms/" + path}} }
 
 	for name, c := range map[string]struct {
 		defined map[string]domain.Disk
-		kept    bool
-		d       Desired
+		// more are further records.
+		more map[string]domain.OwnDisk
 		// from is the volume of the disk that is declared as new, "" if it is created.
-		from string
+		from      string
+		unplanned bool
 	}{
-		"renamed": {
-			defined: map[string]domain.Disk{"a": file("p")},
-			d:       Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"new": {}}}}, from: "p",
+		"renamed":                           {defined: map[string]domain.Disk{"a": file("p")}, from: "p"},
+		"renamed in the definition already": {defined: map[string]domain.Disk{"new": file("p")}, from: "p"},
+		"no plan says so":                   {defined: map[string]domain.Disk{"a": file("p")}, unplanned: true},
+		"another one was removed": {
+			defined: map[string]domain.Disk{"a": file("p")}, more: map[string]domain.OwnDisk{"gone": made("q")}, from: "p",
 		},
-		"renamed in the definition already": {
-			defined: map[string]domain.Disk{"new": file("p")},
-			d:       Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"new": {}}}}, from: "p",
+		"an earlier run has a disk of that key": {
+			defined: map[string]domain.Disk{"a": file("p"), "new": file("q")},
+			more:    map[string]domain.OwnDisk{"new": made("q")}, from: "q",
 		},
-		"its key is a file now": {
-			defined: map[string]domain.Disk{"a": file("p")},
-			d:       Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"a": file("other"), "new": {}}}},
-		},
-		"a file becomes the VM's own": {
-			defined: map[string]domain.Disk{"a": file("p"), "new": file("f")},
-			d: Desired{
-				Spec:   domain.Spec{Disks: map[string]domain.Disk{"new": {}}},
-				Handed: map[string]string{"new": "/vms/f"},
-			},
-		},
-		"a file now, and another one is gone": {
-			defined: map[string]domain.Disk{"a": file("p"), "gone": file("q")},
-			d:       Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"a": file("p"), "new": {}}}}, kept: true,
-		},
-		"another one was removed and kept": {
-			defined: map[string]domain.Disk{"a": file("p")}, kept: true,
-			d: Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"new": {}}}}, from: "p",
-		},
-		"detached by hand": {
-			defined: map[string]domain.Disk{},
-			d:       Desired{Spec: domain.Spec{Disks: map[string]domain.Disk{"new": {}}}},
-		},
+		"detached by hand": {defined: map[string]domain.Disk{}},
 	} {
 		vm := &inventory.VM{PersistentSpec: &domain.Spec{Disks: c.defined}}
 		vm.Metadata.OwnDisks = map[string]domain.OwnDisk{"a": made("p")}
+		maps.Copy(vm.Metadata.OwnDisks, c.more)
 
-		if c.kept {
-			o := made("q")
-			o.OnDestroy = domain.OnDestroyKeep
-			vm.Metadata.OwnDisks["gone"] = o
+		d := Desired{OwnDisks: map[string]domain.OwnDisk{"new": {Pool: "vms", Bytes: 1 << 30}}}
+		if !c.unplanned {
+			d.Renamed = map[string]string{"new": "a"}
 		}
 
-		c.d.OwnDisks = map[string]domain.OwnDisk{"new": alike}
-		if got := c.d.RenamedOwnDisks(vm)["new"].Volume; got != c.from {
+		if got := d.RenamedOwnDisks(vm)["new"].Volume; got != c.from {
 			t.Errorf("%s: the disk is the volume %q, want %q", name, got, c.from)
 		}
 	}

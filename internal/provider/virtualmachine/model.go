@@ -138,7 +138,7 @@ func (m *model) toFleet(prior *model) fleet.Desired {
 	}
 	if prior != nil {
 		d.Handed = handedOver(m.Disks, withRenamed(m.Disks, prior.Disks))
-		d.Removes = removedDisks(m.Disks, prior.Disks)
+		d.Renamed, d.Removes = renamedOwnDisks(m.Disks, prior.Disks), removedDisks(m.Disks, prior.Disks)
 	}
 	m.cloudInitToFleet(&d)
 	m.ignitionToFleet(&d)

@@ -3,7 +3,6 @@ package virtualmachine
 import (
 	"cmp"
 	"fmt"
-	"maps"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -119,34 +118,6 @@ func ownDiskFromDomain(a map[string]attr.Value, own domain.OwnDisk, at string) {
 	if own.Bytes > 0 {
 		a["size"] = value.NewQuantityFromBytes(own.Bytes)
 	}
-}
-
-// withRenamed returns the prior disks, with renamed own disks under their new keys. Without it, a disk with a new key
-// would be created again, and its data deleted.
-func withRenamed(declared, prior types.Map) types.Map {
-	before := elements(prior)
-	if len(before) == 0 {
-		return prior
-	}
-	all := elements(declared)
-	renames := false
-	for key, disk := range all {
-		if _, there := before[key]; !there {
-			renames = renames || isKnown(disk)
-		}
-	}
-	if !renames {
-		return prior
-	}
-	own := ownDisks(declared)
-	maps.DeleteFunc(own, func(key string, _ domain.OwnDisk) bool { return !isKnown(all[key]) })
-	for to, from := range domain.RenamedOwnDisks(ownDisks(prior), own) {
-		_, stays := all[from]
-		if _, there := before[to]; !stays && !there {
-			before[to] = before[from]
-		}
-	}
-	return mapOf(diskType, before)
 }
 
 // warnUnknownImages warns about disks whose image has an id that is known after apply: refuseOwnDisks can't compare it.

@@ -21,6 +21,15 @@ func removedDisks(declared, prior types.Map) []string { return disksRemoved(decl
 // disksRemoved is removedDisks. unsettled adds the disks that are deleted if a pool that isn't known yet turns out to
 // be null.
 func disksRemoved(declared, prior types.Map, unsettled bool) []string {
+	return slices.DeleteFunc(disksDropped(declared, prior, unsettled), func(key string) bool {
+		return isKept(open(elements(prior)[key]))
+	})
+}
+
+func isKept(a object) bool { return text(a.string("on_destroy")) == domain.OnDestroyKeep }
+
+// disksDropped returns the keys of the prior disks with a pool that are no longer declared, those that are kept too.
+func disksDropped(declared, prior types.Map, unsettled bool) []string {
 	if !isSet(declared) || len(ownDisks(prior)) == 0 {
 		return nil
 	}
@@ -36,8 +45,7 @@ func disksRemoved(declared, prior types.Map, unsettled bool) []string {
 	var keys []string
 	for _, key := range value.Keys(elements(prior)) {
 		a := open(before[key])
-		if text(a.string("pool")) != "" && text(a.string("on_destroy")) != domain.OnDestroyKeep &&
-			!stays[text(a.string("path"))] {
+		if text(a.string("pool")) != "" && !stays[text(a.string("path"))] {
 			keys = append(keys, key)
 		}
 	}
@@ -93,29 +101,28 @@ func (p planning) warnRemoved(existing map[string]object) (diags diag.Diagnostic
 	return diags
 }
 
-// warnRenamed warns that disks with new keys are existing ones: the plan shows an old key that goes and a new one, as it
-// does where a disk is deleted and another one created.
-func (p planning) warnRenamed(existing map[string]object) (diags diag.Diagnostics) {
-	if p.config.Disks.IsUnknown() {
-		return nil
-	}
-	was := map[string]string{} // by path
-	for key := range ownAmong(existing) {
-		was[text(existing[key].string("path"))] = key
-	}
-	all, before, list := elements(p.config.Disks), elements(withRenamed(p.config.Disks, p.state.Disks)), ""
-	for _, key := range value.Keys(all) {
-		file := text(open(before[key]).string("path"))
-		if from, own := was[file]; own && from != key {
-			list += fmt.Sprintf("\n  - disks.%s is disks.%s until now: %s", key, from, file)
+// warnKept says where the disks are that are no longer declared and that are kept: no later plan looks for them, and a
+// disk that gets the key again is a new one.
+func (p planning) warnKept(existing map[string]object) (diags diag.Diagnostics) {
+	list := ""
+	for _, key := range disksDropped(p.config.Disks, p.state.Disks, false) {
+		a, made := existing[key], p.own[key]
+		if !isKept(a) {
+			continue
+		}
+		list += fmt.Sprintf("\n  - disks.%s: %s", key, text(a.string("path")))
+		if made.Volume != "" && made.Path == text(a.string("path")) {
+			list += fmt.Sprintf(" (volume = %q)", made.Pool+"/"+made.Volume)
 		}
 	}
 	if list == "" {
 		return nil
 	}
 	name := text(p.state.Name)
-	diags.AddAttributeWarning(path.Root("disks"), "Disks get other keys: "+name, fmt.Sprintf("Virtual machine %q declares "+
-		"disks under new keys, with the pool, image and size of disks that it no longer declares. They are the same disks, and "+
-		"keep their data:%s\n\nTo have a new disk instead, apply the removal of the old one first.", name, list))
+	diags.AddAttributeWarning(path.Root("disks"), "Disks of the virtual machine are kept", fmt.Sprintf("Virtual machine %q "+
+		"no longer declares these disks, which were created with it. Their on_destroy is \"keep\": the apply detaches them, "+
+		"and they stay on host %q:%s\n\nTo use such a disk again, declare it with its volume, or file = \"<its path>\", in "+
+		"place of pool and what belongs to pool. With pool, a disk is a new one, even under the same key.",
+		name, text(p.state.CurrentHost), list))
 	return diags
 }

@@ -14,16 +14,24 @@ import (
 // ownState is the state of a VM with a disk that was made with it.
 func ownState(t *testing.T, disk in) *model {
 	t.Helper()
-	config := minimal.with(in{"disks": in{"root": disk}})
+	return ownStateOf(t, in{"root": disk})
+}
+
+// ownStateOf returns the state of a VM with own disks.
+func ownStateOf(t *testing.T, disks in) *model {
+	t.Helper()
+	config := minimal.with(in{"disks": disks})
 	planned := planning{config: modelOf(t, config)}.plan().planned
 	vm := vmAfterApply(t, config)
-	own := ownDisks(modelOf(t, config).Disks)["root"]
-	own.Volume, own.Path = "web-root", "/srv/vms/web-root"
-	vm.Metadata.OwnDisks = map[string]domain.OwnDisk{"root": own}
-	for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
-		d := spec.Disks["root"]
-		d.Source = domain.DiskSource{File: own.Path}
-		spec.Disks["root"] = d
+	vm.Metadata.OwnDisks = ownDisks(modelOf(t, config).Disks)
+	for key, own := range vm.Metadata.OwnDisks {
+		own.Volume, own.Path = "web-"+key, "/srv/vms/web-"+key
+		vm.Metadata.OwnDisks[key] = own
+		for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
+			d := spec.Disks[key]
+			d.Source = domain.DiskSource{File: own.Path}
+			spec.Disks[key] = d
+		}
 	}
 	return stateAfterCreate(observation{vm: vm}, &planned)
 }
@@ -126,6 +134,86 @@ func TestOwnDisk_renamedOrRemoved(t *testing.T) {
 		}
 		if test.at != "" && p.config.spec(state).Disks["sys"].Source.File != test.at {
 			t.Errorf("%s: it gets another file", name)
+		}
+	}
+}
+
+// A disk that is renamed while another one of its size comes or goes is told by the rest of its declaration. One with
+// another serial number is another one.
+func TestOwnDisk_renamedAmongOthers(t *testing.T) {
+	t.Parallel()
+	disk := in{"pool": "vms", "size": "20Gi"}
+	usb, scsi := disk.with(in{"bus": "usb"}), disk.with(in{"bus": "scsi", "serial": "x"})
+	serial := func(number string) in { return disk.with(in{"serial": number}) }
+	for name, test := range map[string]struct {
+		have, want in
+		// at is whose file the disk called new has, "" for none. removed are deleted.
+		at      string
+		removed []string
+	}{
+		"another is removed":       {in{"a": scsi, "b": usb}, in{"new": scsi}, "a", []string{"b"}},
+		"another is added":         {in{"a": scsi}, in{"new": scsi, "b": usb}, "a", nil},
+		"one for another":          {in{"a": scsi, "b": disk.with(in{"size": "1Gi"})}, in{"new": scsi, "c": usb}, "a", []string{"b"}},
+		"by the bus":               {in{"a": disk, "b": usb}, in{"new": usb}, "b", []string{"a"}},
+		"by the default bus":       {in{"a": disk, "b": usb}, in{"new": disk}, "a", []string{"b"}},
+		"by the serial number":     {in{"a": serial("A"), "b": serial("B")}, in{"new": serial("B")}, "b", []string{"a"}},
+		"by no serial number":      {in{"a": serial("A"), "b": disk}, in{"new": disk}, "b", []string{"a"}},
+		"by the boot order":        {in{"a": disk.with(in{"boot_order": 1}), "b": disk}, in{"new": disk}, "b", []string{"a"}},
+		"both renamed":             {in{"a": serial("A"), "b": serial("B")}, in{"new": serial("B"), "c": serial("A")}, "b", nil},
+		"the rest is one":          {in{"a": scsi, "b": usb}, in{"c": scsi, "new": disk}, "b", nil},
+		"another serial number":    {in{"a": serial("A")}, in{"new": serial("B")}, "", []string{"a"}},
+		"and one without":          {in{"a": serial("A")}, in{"b": serial("B"), "new": disk}, "", []string{"a"}},
+		"a serial number is added": {in{"a": disk}, in{"new": serial("A")}, "a", nil},
+		"another bus":              {in{"a": disk}, in{"new": usb}, "a", nil},
+		"two alike":                {in{"a": disk, "b": disk}, in{"new": disk}, "", []string{"a", "b"}},
+		"two alike are added":      {in{"a": scsi}, in{"new": scsi, "b": scsi}, "", []string{"a"}},
+		"a serial number to come":  {in{"a": serial("A")}, in{"new": serial(unknownMark)}, "", []string{"a"}},
+	} {
+		state := ownStateOf(t, test.have)
+		p := planning{config: modelOf(t, minimal.with(in{"disks": test.want})), state: state, hosts: []string{"kvm1"}}
+		o, d, at := p.plan(), p.config.toFleet(state), ""
+		if test.at != "" {
+			at = "/srv/vms/web-" + test.at
+		}
+		if got := text(open(elements(o.planned.Disks)["new"]).string("path")); got != at {
+			t.Errorf("%s: it is planned at %q, want %q", name, got, at)
+		}
+		if d.Renamed["new"] != test.at || !slices.Equal(d.Removes, test.removed) {
+			t.Errorf("%s: the apply renames %q, and removes %q", name, d.Renamed, d.Removes)
+		}
+		for key := range test.have {
+			gone := strings.Contains(diagText(o.diags), "\n  - disks."+key+": /srv/vms/web-"+key)
+			if want := slices.Contains(test.removed, key); gone != want {
+				t.Errorf("%s: the plan says that %s is deleted: %t, want %t; %s", name, key, gone, want, diagText(o.diags))
+			}
+		}
+	}
+}
+
+// A disk that is kept and no longer declared is named by the plan, because no later plan looks for it. A disk that gets
+// another key and another size at once counts as a new one.
+func TestOwnDisk_keptIsNamed(t *testing.T) {
+	t.Parallel()
+	disk := in{"pool": "vms", "size": "20Gi", "on_destroy": "keep"}
+	state := ownState(t, disk)
+	own := map[string]domain.OwnDisk{"root": {Pool: "vms", Volume: "web-root", Path: "/srv/vms/web-root"}}
+	for name, test := range map[string]struct {
+		disks in
+		says  bool
+	}{
+		"removed":           {in{}, true},
+		"renamed and grown": {in{"sys": disk.with(in{"size": "30Gi"})}, true},
+		"renamed":           {in{"sys": disk}, false},
+		"grown":             {in{"root": disk.with(in{"size": "30Gi"})}, false},
+		"handed over":       {in{"sys": in{"file": "/srv/vms/web-root"}}, false},
+	} {
+		p := planning{
+			config: modelOf(t, minimal.with(in{"disks": test.disks})), state: state, hosts: []string{"kvm1"}, own: own,
+		}
+		got := diagText(p.plan().diags)
+		if says := strings.Contains(got, `disks.root: /srv/vms/web-root (volume = "vms/web-root")`); says != test.says ||
+			strings.Contains(got, "deleted with their data") {
+			t.Errorf("%s: the plan names it: %t, want %t; %s", name, says, test.says, got)
 		}
 	}
 }

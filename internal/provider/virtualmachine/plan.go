@@ -37,6 +37,8 @@ type planning struct {
 	own map[string]domain.OwnDisk
 	// elsewhere are the volumes of own disks in whose place the VM uses other files.
 	elsewhere map[string]string
+	// unsure are those of which that is unknown.
+	unsure map[string]string
 	// lost are the disks and media that were created with the VM and that its definition has lost on the host.
 	lost map[string]domain.OwnDisk
 	// saved says that the VM, which is off, resumes from saved memory when it is started.
@@ -105,6 +107,7 @@ func (p planning) plan() outcome {
 		return o
 	}
 	o.diags.Append(p.warnRemoved(existing)...)
+	o.diags.Append(p.warnKept(existing)...)
 	o.diags.Append(p.warnRenamed(existing)...)
 	o.disks = openAll(p.config.Disks)
 	o.diags.Append(p.warnElsewhere(existing, o.disks)...)

@@ -40,6 +40,8 @@ const (
 	privateLost = "lost_disks"
 	// privateElsewhere are the volumes of own disks in whose place the VM uses other files, see inventory.VM.Elsewhere.
 	privateElsewhere = "disks_elsewhere"
+	// privateUnsure are those of which that is unknown, see inventory.VM.MayBeElsewhere.
+	privateUnsure = "disks_unsure"
 	// privateSaved says that the VM resumes from saved memory when it is started.
 	privateSaved = "saved"
 	// privateSavedAs is the definition with which the memory was saved, as far as known. It is set while privateSaved is.
@@ -88,10 +90,16 @@ func writeOwn(ctx context.Context, private meta.Private, vm *fleet.VM, reverts b
 	var elsewhere map[string]string
 	_, d := meta.ReadPrivate(ctx, private, privateElsewhere, &elsewhere)
 	diags.Append(d...)
-	if elsewhere = vm.Elsewhere(elsewhere); len(elsewhere) == 0 {
-		return append(diags, meta.WritePrivate(ctx, private, privateElsewhere, nil)...)
+	for key, files := range map[string]map[string]string{
+		privateElsewhere: vm.Elsewhere(elsewhere), privateUnsure: vm.MayBeElsewhere(),
+	} {
+		var v any
+		if len(files) > 0 {
+			v = files
+		}
+		diags.Append(meta.WritePrivate(ctx, private, key, v)...)
 	}
-	return append(diags, meta.WritePrivate(ctx, private, privateElsewhere, elsewhere)...)
+	return diags
 }
 
 // readPrivateSpec returns the definition that an entry has, and nil if there is none.

@@ -32,6 +32,7 @@ func (r *Resource) observeVM(ctx context.Context, state *model) (observation, er
 	if err := r.Data.Fleet.NoteInterrupted(ctx, vm); err != nil {
 		return observation{}, err
 	}
+	r.Data.Fleet.NoteReplaced(ctx, vm)
 	evicted, err := r.Data.Fleet.Evicted(ctx, vm)
 	if err != nil {
 		return observation{}, err
