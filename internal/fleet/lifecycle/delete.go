@@ -86,6 +86,8 @@ func (m *Manager) Delete(
 	}
 
 	vm.StaleHosts = nil
+	vm = m.markDeleting(ctx, vm)
+
 	stay, err := m.deleteDisks(ctx, vm)
 	report.KeptDisks = append(report.KeptDisks, stay...)
 
