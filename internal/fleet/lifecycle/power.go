@@ -22,7 +22,8 @@ const shutdownResend = 5 * time.Second
 // Start starts a VM that is off, with the context that came with its permit. The caller has found the VM by querying
 // all hosts, and holds its lock.
 func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *inventory.VM) error {
-	if err := cmp.Or(placement.VerifyStartable(vm), vm.RequireOneCopy(), m.placement.VerifyUndeleted(ctx, vm)); err != nil {
+	err := cmp.Or(placement.VerifyStartable(vm), vm.RequireOneCopy(), m.placement.VerifyUndeleted(ctx, vm))
+	if err != nil {
 		return err
 	}
 
@@ -33,7 +34,7 @@ func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *
 		}
 	}
 
-	err := m.placement.StartAlone(ctx, permit, vm, func(ctx context.Context) error {
+	err = m.placement.StartAlone(ctx, permit, vm, func(ctx context.Context) error {
 		m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
 
 		if vm.ManagedSave {
