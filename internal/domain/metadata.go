@@ -60,6 +60,8 @@ type Metadata struct {
 	Restarting *Restarting
 	// Starting says that a run starts the VM from saved memory, or was interrupted meanwhile.
 	Starting *Starting
+	// Deleting says that a run deletes the VM and its own disks, or was interrupted meanwhile.
+	Deleting *Deleting
 	// Staged is what an update has left to the next start.
 	Staged Staged
 	// FreshNVRAM says that the next start needs new firmware variables, because another firmware wrote the existing
@@ -149,6 +151,7 @@ func (d *Definition) Metadata() Metadata {
 		Copies:       readCopies(vm),
 		LeftVolumes:  readLeftVolumes(vm),
 		Starting:     readStarting(vm),
+		Deleting:     readDeleting(vm),
 
 		EvictionStrategy: text(ownChild(vm, "eviction-strategy")),
 		DedicatedCPUs:    ownChild(vm, "dedicated-cpus") != nil,
@@ -271,6 +274,7 @@ func (m Metadata) write(vm *etree.Element) {
 		}
 	}
 	writeStarting(vm, m.Starting)
+	writeDeleting(vm, m.Deleting)
 	stagedList.write(vm, m.Staged)
 	generation := ""
 	if m.Generation > 0 {
@@ -318,7 +322,7 @@ func sameMetadata(a, b Metadata) bool {
 			return false
 		}
 	}
-	return sameStarting(a.Starting, b.Starting) &&
+	return sameStarting(a.Starting, b.Starting) && sameDeleting(a.Deleting, b.Deleting) &&
 		maps.Equal(a.HostLabels, b.HostLabels) && maps.Equal(a.Avoids, b.Avoids) &&
 		a.EvictionStrategy == b.EvictionStrategy && maps.Equal(a.Labels, b.Labels) &&
 		maps.Equal(a.Devices, b.Devices) && maps.Equal(a.ExtraDevices, b.ExtraDevices) &&

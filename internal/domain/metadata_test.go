@@ -39,6 +39,7 @@ func allMetadata() Metadata {
 		},
 		Restarting: &Restarting{Owner: "me@here", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC), Forced: true},
 		Starting:   &Starting{Owner: "me@here", HostUUID: "0f", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)},
+		Deleting:   &Deleting{Owner: "me@here", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)},
 		Staged:     Staged{"cpu.mode": "def"},
 		FreshNVRAM: true, VariablesOf: "efi", DedicatedCPUs: true, Kept: []string{PartNVRAM, PartSnapshots},
 		Migrations: []Migration{failedMigration(), {SourceHost: "kvm1", Start: migrationStart}},

@@ -37,6 +37,8 @@ type (
 	HostPoll = inventory.HostPoll
 	// Desired is the desired state of a VM.
 	Desired = placement.Desired
+	// InterruptedDeletion is a deletion of a VM that has deleted a part of the VM's disks.
+	InterruptedDeletion = placement.InterruptedDeletion
 	// PlannedPower is what a plan shows of a VM's power.
 	PlannedPower = placement.PlannedPower
 	// HostObject is an object that a VM requires on its host.

@@ -533,3 +533,69 @@ func TestLab_ownDiskThatAnotherRunIsCreating(t *testing.T) {
 	a.has(file)
 	a.shows("both runs have ended")
 }
+
+// A deletion was interrupted when it had deleted one of the VM's disks: nothing changes or starts the VM, and the next
+// deletion completes the first. While no disk is gone, the VM is as it was, and a start ends the mark.
+func TestLab_deletionThatWasInterrupted(t *testing.T) {
+	t.Parallel()
+
+	a := newAbandoning(t, lab.Open(t))
+	marked := func() {
+		t.Helper()
+
+		vm := a.reads()
+		m := vm.Metadata
+		m.Deleting = &domain.Deleting{Owner: "killed", Since: time.Now()}
+
+		if _, err := records.WriteMetadata(t.Context(), vm, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	marked()
+
+	if left := a.f.InterruptedDeletion(t.Context(), a.reads()); left != nil {
+		t.Errorf("nothing is deleted: %+v", left)
+	}
+
+	a.d.Metadata.RunStrategy = "Always"
+	a.applies("nothing is deleted")
+
+	if vm := a.reads(); !vm.Active || vm.Metadata.Deleting != nil {
+		t.Errorf("the VM is active: %v, marked: %+v", vm.Active, vm.Metadata.Deleting)
+	}
+
+	a.l.Virsh(t, a.home, "destroy", a.vm.Name)
+
+	// Another volume in the pool shows that the disk's is gone.
+	a.l.Virsh(t, a.home, "vol-create-as", a.pool, "other", "1M")
+	a.kept = append(a.kept, a.dir+"/"+a.pool+"/other")
+	marked()
+	a.l.Virsh(t, a.home, "vol-delete", "--pool", a.pool, a.vm.Metadata.OwnDisks["disk0"].Volume)
+
+	_, planned := a.f.CheckUpdate(t.Context(), a.vm.UUID, lastOf(a.reads()), a.d)
+	_, updated := a.f.Update(t.Context(), a.vm.UUID, lastOf(a.reads()), a.d)
+	permit := a.f.AdmitReturn(a.reads())
+	started := a.f.Start(t.Context(), permit, a.reads())
+
+	for what, err := range map[string]error{"plan": planned, "update": updated, "start": started} {
+		said, ok := errors.AsType[*inventory.Error](err)
+		if !ok || !errors.Is(err, inventory.ErrBusy) || !strings.Contains(said.Detail, "which killed began at") ||
+			!strings.Contains(said.Detail, "disks.disk0: "+a.root) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+
+	if deleted := fmt.Sprint(a.f.Removal(t.Context(), a.reads(), nil).Deleted); !strings.Contains(deleted, "already") {
+		t.Errorf("deleted are %s", deleted)
+	}
+
+	if _, err := a.f.Delete(t.Context(), a.vm.UUID, lastOf(a.reads()), 0); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := a.f.Find(t.Context(), a.vm.UUID, lastOf(a.vm)); !inventory.IsNotFound(err) {
+		t.Errorf("the VM is still there: %v", err)
+	}
+
+	hasOnly(t, a.l, a.home, a.dir, a.kept...)
+}

@@ -67,6 +67,10 @@ func TestLab_mediumBrokenOff(t *testing.T) {
 		t.Errorf("the VM is %s with medium %s", vm.UUID, mediumOf(vm))
 	}
 
+	if media := f.Removal(t.Context(), vm, nil).Media; len(media) != 1 || !strings.Contains(media[0], file) {
+		t.Errorf("media that are deleted with the VM: %q", media)
+	}
+
 	has := func(content string) {
 		t.Helper()
 

@@ -134,7 +134,7 @@ func (s *Storage) IsGone(ctx context.Context, host string, ref Ref, at, seenIn s
 
 // LooksGone is IsGone as of libvirt's last reading of the pool, for plans: it changes nothing. The error is ErrUnseen
 // if the pool doesn't list the volume, and doesn't show either that it is gone.
-func (s *Storage) LooksGone(ctx context.Context, host string, ref Ref, at string) (bool, error) {
+func (s *Storage) LooksGone(ctx context.Context, host string, ref Ref, at, seenIn string) (bool, error) {
 	h, err := s.host(host)
 	if err != nil {
 		return false, err
@@ -142,7 +142,7 @@ func (s *Storage) LooksGone(ctx context.Context, host string, ref Ref, at string
 	if _, err = h.PoolVolume(ctx, ref.Pool, ref.Name); !errors.Is(err, libvirt.ErrNotFound) {
 		return false, err
 	}
-	err = s.verifyGone(ctx, h, Release{Host: host, Ref: ref, Path: at})
+	err = s.verifyGone(ctx, h, Release{Host: host, Ref: ref, Path: at, SeenIn: seenIn})
 	return err == nil, err
 }
 

@@ -45,8 +45,8 @@ func (m *Manager) Delete(
 	if last.Off && vm.Active {
 		return report, &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Next: inventory.Review,
-			Detail: fmt.Sprintf("it was off when its deletion was planned, and is %s now: this run would shut it down, which was "+
-				"not planned. Nothing of it is deleted", vm.Status()),
+			Detail: fmt.Sprintf("it was off when its deletion was planned, and is %s now: this run would shut it down, which "+
+				"was not planned. Nothing of it is deleted", vm.Status()),
 		}
 	}
 
@@ -86,6 +86,8 @@ func (m *Manager) Delete(
 	}
 
 	vm.StaleHosts = nil
+	vm = m.markDeleting(ctx, vm)
+
 	stay, err := m.deleteDisks(ctx, vm)
 	report.KeptDisks = append(report.KeptDisks, stay...)
 

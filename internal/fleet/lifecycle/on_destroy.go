@@ -144,6 +144,8 @@ func notKept(vm *inventory.VM, part, what, other string) error {
 type Removal struct {
 	// Deleted goes with the VM. Kept stays because on_destroy says so.
 	Deleted, Kept []string
+	// Media are the first-boot volumes that go with the VM. They have only what was declared.
+	Media []string
 	// Untouched are the disks that weren't created with the VM.
 	Untouched []string
 	// Aside are those of them that the VM has in place of the declared ones, as after a snapshot. A new VM with the same
@@ -161,49 +163,13 @@ type Removal struct {
 // definition has lost.
 func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[string]domain.OwnDisk) Removal {
 	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, nil, nil)
-	removed, lost := disksRemovedWithVM(vm, false), losesElsewhere(vm)
 
 	var r Removal
 
-	for _, key := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
-		o := vm.Metadata.OwnDisks[key]
-
-		disk := "disks." + key + ": " + o.Path
-		if placement.IsFirstBoot(key) {
-			disk = placement.OwnDiskTitle(key) + ": " + o.Path
-		}
-
-		switch {
-		case slices.Contains(lost, key):
-			why := "which an earlier run removed from the VM"
-			if o.Creating {
-				why = "which an interrupted run began to create"
-			}
-
-			r.Deleted = append(r.Deleted, fmt.Sprintf("%s on host %q, %s", disk, vm.AsLeft(o).Host, why))
-		case placement.IsFirstBoot(key) || !vm.OwnsHere(o):
-		case slices.Contains(removed, key):
-			switch instead := usedInstead(vm, spec, key, o); {
-			case vm.HasFile(o.Path):
-			case instead != "":
-				disk += instead
-			case o.Creating:
-				disk += ", which an interrupted run began to create"
-			case o.Removing:
-				disk += ", which an earlier run removed from the VM"
-			default:
-				disk += ", which a user has detached from the VM"
-			}
-
-			r.Deleted = append(r.Deleted, disk)
-		default:
-			r.Kept = append(r.Kept, disk+usedInstead(vm, spec, key, o))
-		}
-	}
-
+	m.addOwnDisks(ctx, &r, vm, spec)
 	r.Untouched, r.Aside = otherDisks(vm, spec)
 	r.Lost = m.lostVolumes(ctx, vm, lostDisks)
-	r.Unclear = m.unclearUsers(ctx, vm, removed)
+	r.Unclear = m.unclearUsers(ctx, vm, disksRemovedWithVM(vm, false))
 
 	for _, volume := range vm.RecordedLeft() {
 		r.Deleted = append(r.Deleted, "what an earlier run left on another host: "+volume)
@@ -232,6 +198,58 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[s
 	}
 
 	return r
+}
+
+// addOwnDisks adds the disks and media that were created with the VM.
+func (m *Manager) addOwnDisks(ctx context.Context, r *Removal, vm *inventory.VM, spec domain.Spec) {
+	removed, lost := disksRemovedWithVM(vm, false), losesElsewhere(vm)
+	interrupted := m.placement.InterruptedDeletion(ctx, vm)
+
+	for _, key := range slices.Sorted(maps.Keys(vm.Metadata.OwnDisks)) {
+		o := vm.Metadata.OwnDisks[key]
+
+		disk := "disks." + key + ": " + o.Path
+		if placement.IsFirstBoot(key) {
+			disk = placement.OwnDiskTitle(key) + ": " + o.Path
+		}
+
+		switch {
+		case interrupted != nil && interrupted.Deleted[key] != "":
+			r.Deleted = append(r.Deleted, disk+", which the interrupted deletion has deleted already")
+		case slices.Contains(lost, key):
+			why := "which an earlier run removed from the VM"
+			if o.Creating {
+				why = "which an interrupted run began to create"
+			}
+
+			r.Deleted = append(r.Deleted, fmt.Sprintf("%s on host %q, %s", disk, vm.AsLeft(o).Host, why))
+		case !vm.OwnsHere(o):
+		case placement.IsFirstBoot(key):
+			r.Media = append(r.Media, disk)
+		case slices.Contains(removed, key):
+			r.Deleted = append(r.Deleted, disk+whyNotUsed(vm, spec, key, o))
+		default:
+			r.Kept = append(r.Kept, disk+usedInstead(vm, spec, key, o))
+		}
+	}
+}
+
+// whyNotUsed says why the VM doesn't use the volume of an own disk that is deleted with it, "" if it does.
+func whyNotUsed(vm *inventory.VM, spec domain.Spec, key string, o domain.OwnDisk) string {
+	instead := usedInstead(vm, spec, key, o)
+
+	switch {
+	case vm.HasFile(o.Path):
+		return ""
+	case instead != "":
+		return instead
+	case o.Creating:
+		return ", which an interrupted run began to create"
+	case o.Removing:
+		return ", which an earlier run removed from the VM"
+	default:
+		return ", which a user has detached from the VM"
+	}
 }
 
 // otherDisks returns the disks that weren't created with the VM, as Removal has them.
@@ -282,7 +300,7 @@ func (m *Manager) lostVolumes(
 		if at := vm.Peers[o.HostUUID]; at != "" {
 			ref := storage.Ref{Pool: o.Pool, Name: o.Volume}
 
-			gone, err := m.records.Storage().LooksGone(ctx, at, ref, o.Path)
+			gone, err := m.records.Storage().LooksGone(ctx, at, ref, o.Path, "")
 			if gone {
 				continue
 			}

@@ -226,7 +226,7 @@ func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all boo
 		return nil, err
 	}
 
-	for _, key := range disksRemovedWithVM(vm, all) {
+	for _, key := range mediaLast(disksRemovedWithVM(vm, all)) {
 		o := vm.Metadata.OwnDisks[key]
 		if !vm.OwnsHere(o) {
 			stay = append(stay, fmt.Sprintf("%s (%s/%s): it was made on another host, and the VM doesn't use %s here",
@@ -244,6 +244,21 @@ func (m *Manager) releaseOwnDisks(ctx context.Context, vm *inventory.VM, all boo
 	}
 
 	return stay, nil
+}
+
+// mediaLast returns the keys with the first-boot volumes at the end: until the first disk is deleted, an interrupted
+// deletion leaves the VM as it was.
+func mediaLast(keys []string) []string {
+	last := func(key string) int {
+		if placement.IsFirstBoot(key) {
+			return 1
+		}
+
+		return 0
+	}
+	slices.SortStableFunc(keys, func(a, b string) int { return last(a) - last(b) })
+
+	return keys
 }
 
 // keptDisk says which disk wasn't removed, and why.

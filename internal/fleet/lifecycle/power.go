@@ -22,7 +22,8 @@ const shutdownResend = 5 * time.Second
 // Start starts a VM that is off, with the context that came with its permit. The caller has found the VM by querying
 // all hosts, and holds its lock.
 func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *inventory.VM) error {
-	if err := cmp.Or(placement.VerifyStartable(vm), vm.RequireOneCopy()); err != nil {
+	err := cmp.Or(placement.VerifyStartable(vm), vm.RequireOneCopy(), m.placement.VerifyUndeleted(ctx, vm))
+	if err != nil {
 		return err
 	}
 
@@ -33,7 +34,7 @@ func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *
 		}
 	}
 
-	err := m.placement.StartAlone(ctx, permit, vm, func(ctx context.Context) error {
+	err = m.placement.StartAlone(ctx, permit, vm, func(ctx context.Context) error {
 		m.log.InfoContext(ctx, "starting VM", "name", vm.Name, "uuid", vm.UUID, "host", vm.Host)
 
 		if vm.ManagedSave {
@@ -77,11 +78,11 @@ func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *
 }
 
 // afterStart returns the metadata without the marks that the start of a VM has made void: that it is being started,
-// that it is to be started after a restart, and that it needs new firmware variables, which only a start from saved
-// memory doesn't give it. A later start would otherwise give it new ones again, and lose what its guest has written to
-// them. off is the VM before the start.
+// that it is to be started after a restart, that it was to be deleted, and that it needs new firmware variables, which
+// only a start from saved memory doesn't give it. A later start would otherwise give it new ones again, and lose what
+// its guest has written to them. off is the VM before the start.
 func afterStart(metadata domain.Metadata, off *inventory.VM) domain.Metadata {
-	metadata.Starting, metadata.Restarting = nil, nil
+	metadata.Starting, metadata.Restarting, metadata.Deleting = nil, nil, nil
 	metadata.FreshNVRAM = metadata.FreshNVRAM && off.ManagedSave
 
 	return metadata
@@ -89,7 +90,8 @@ func afterStart(metadata domain.Metadata, off *inventory.VM) domain.Metadata {
 
 // noteStarted removes the marks that the start of a VM has made void.
 func (m *Manager) noteStarted(ctx context.Context, off *inventory.VM) error {
-	if off.Metadata.Starting == nil && off.Metadata.Restarting == nil && !off.Metadata.FreshNVRAM {
+	have := off.Metadata
+	if have.Starting == nil && have.Restarting == nil && have.Deleting == nil && !have.FreshNVRAM {
 		return nil
 	}
 

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -106,7 +107,7 @@ type update struct {
 
 // changeVM makes all changes. What may be refused comes before what changes the host.
 func (u *update) changeVM(ctx context.Context) error {
-	if err := u.vm.RequireOneCopy(); err != nil {
+	if err := cmp.Or(u.vm.RequireOneCopy(), u.manager.placement.VerifyUndeleted(ctx, u.vm)); err != nil {
 		return err
 	}
 
@@ -338,7 +339,7 @@ func (u *update) refresh(ctx context.Context) error {
 // writeMetadata writes what libvirt doesn't store, and whether a staged change waits for the next start.
 func (u *update) writeMetadata(ctx context.Context) error {
 	metadata := u.want.StampOn(u.vm.Metadata)
-	metadata.Creating, metadata.Starting = nil, nil
+	metadata.Creating, metadata.Starting, metadata.Deleting = nil, nil, nil
 	metadata.Staged = nil
 
 	if u.off != nil { // Its start may have failed to remove them.

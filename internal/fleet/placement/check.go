@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -222,7 +223,7 @@ func (p *Scheduler) CheckUpdate(
 		return nil, err
 	}
 
-	if err := vm.RequireOneCopy(); err != nil {
+	if err := cmp.Or(vm.RequireOneCopy(), p.VerifyUndeleted(ctx, vm)); err != nil {
 		return nil, err
 	}
 

@@ -74,7 +74,7 @@ func (p *Scheduler) WithoutGone(ctx context.Context, vm *inventory.VM, d Desired
 func (p *Scheduler) isGone(ctx context.Context, vm *inventory.VM, at string, o domain.OwnDisk, planned bool) bool {
 	s, ref := p.records.Storage(), storage.Ref{Pool: o.Pool, Name: o.Volume}
 	if planned {
-		gone, err := s.LooksGone(ctx, at, ref, o.Path)
+		gone, err := s.LooksGone(ctx, at, ref, o.Path, "")
 
 		return err == nil && gone
 	}
@@ -120,7 +120,8 @@ func (p *Scheduler) checkLost(ctx context.Context, vm *inventory.VM, d Desired) 
 
 // isUnseen reports whether a volume on the VM's host can't be seen, so that it is unknown whether it is gone.
 func (p *Scheduler) isUnseen(ctx context.Context, vm *inventory.VM, o domain.OwnDisk) bool {
-	_, err := p.records.Storage().LooksGone(ctx, vm.Host, storage.Ref{Pool: o.Pool, Name: o.Volume}, o.Path)
+	ref := storage.Ref{Pool: o.Pool, Name: o.Volume}
+	_, err := p.records.Storage().LooksGone(ctx, vm.Host, ref, o.Path, "")
 
 	return errors.Is(err, storage.ErrUnseen)
 }

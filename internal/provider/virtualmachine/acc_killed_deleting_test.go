@@ -13,13 +13,15 @@ import (
 // TestAccVirtualMachine_killedOnceADiskIsDeleted: the provider is killed when libvirt has deleted a disk's volume, the
 // only one of its storage pool. While another filesystem hides the pool's directory, the disk stays recorded: it may be
 // there. The next apply that sees the directory forgets the disk, and the plan is empty. Killed when a destroy has
-// deleted the other disk, the VM is there, and the next destroy removes it.
+// deleted one of two disks, the VM is there, and can't be started. The next plan replaces it, also one that only
+// refreshes the VM before it is destroyed, and says which data is lost and which is still there.
 func TestAccVirtualMachine_killedOnceADiskIsDeleted(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name, tf := lab.Name(t), acctest.NewCLI(t)
 	l.RemoveDomain(t, name)
 	at := "/var/lib/libvirt/" + name + "-data"
+	strategy := "Halted"
 	declare := func(host acctest.Host, data bool) {
 		pools, disks := "", map[string]string{"root": "root", "data": "data"}
 		for pool := range disks {
@@ -39,7 +41,7 @@ resource "virtfleet_storage_pool" %[1]q {
 			text += fmt.Sprintf("    %s = { pool = virtfleet_storage_pool.%[1]s.name, size = \"1Mi\" }\n", key)
 		}
 		tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{host}}.String()+pools+idleVM(l, name).with(hcl{
-			"host": quote("kvm1"), "run_strategy": quote("Halted"), "disks": text + "  }",
+			"host": quote("kvm1"), "run_strategy": quote(strategy), "disks": text + "  }",
 		}).String())
 	}
 	recorded := func(when string, want bool) {
@@ -77,9 +79,11 @@ resource "virtfleet_storage_pool" %[1]q {
 	recorded("seen", false)
 	noChanges(t, tf)
 
-	// Killed when the last disk of the VM is deleted, and its definition isn't.
-	at = "/var/lib/libvirt/" + name + "-root"
-	declare(viaProxy(l.Gate(t, "kvm1", deleted), "kvm1"), false)
+	// Killed when the first of two disks is deleted, the only one of its pool.
+	declare(direct, true)
+	tf.Run(t, "apply")
+	was, _ := tf.State(t, address)
+	declare(viaProxy(l.Gate(t, "kvm1", deleted), "kvm1"), true)
 	destroy := tf.Start(t, "destroy")
 	waitWhileRunning(t, "deleted", destroy, deleted)
 	if err := destroy.KillProvider(); err != nil {
@@ -88,10 +92,27 @@ resource "virtfleet_storage_pool" %[1]q {
 	if out, err := destroy.Wait(); err == nil {
 		t.Fatalf("the destroy continued:\n%s", out)
 	}
-	if err := contains(l.Virsh(t, "kvm1", "dumpxml", name), at+"/"+name); err != nil {
-		t.Error(err)
+	root := strings.TrimSpace(l.Run(t, "kvm1", "sh", "-c", "ls /var/lib/libvirt/"+name+"-root/*"))
+	strategy = "Always"
+	declare(direct, true)
+	expect(t, tf.Run(t, "plan"), "must be replaced", "Destroy was interrupted: "+name, "What it deleted is lost:",
+		"- disks.data: "+at+"/"+name+"-data-", "still there, and the apply deletes them", "- disks.root: "+root,
+		"Data is deleted with virtual machine "+name, "which the interrupted deletion has deleted already")
+	expect(t, tf.Fail(t, "apply", "-refresh=false"), "ts deletion, which ", "was interrupted", "disks.data: "+at)
+	expect(t, tf.Run(t, "plan", "-destroy"), "3 to destroy", "Data is deleted with virtual machine "+name,
+		"the interrupted deletion has deleted already")
+	strategy = "Halted"
+	declare(direct, true)
+	tf.Run(t, "apply")
+	if now, _ := tf.State(t, address); now["id"] == was["id"] {
+		t.Errorf("the VM is the same: %v", now["id"])
 	}
-	declare(direct, false)
+	if xml := l.Virsh(t, "kvm1", "dumpxml", name); strings.Contains(xml, "virtfleet:deleting") || deleted() {
+		t.Errorf("the new VM lacks a disk, or is being deleted:\n%s", xml)
+	}
+	noChanges(t, tf)
+	tf.Run(t, "plan", "-refresh=false", "-detailed-exitcode")
+
 	destroyAndCheck(t, l, tf, name)
 	if left := l.Run(t, "kvm1", "sh", "-c", "ls -A /var/lib/libvirt/"+name+"-*/"); strings.Contains(left, name+"-data-") ||
 		strings.Contains(left, name+"-root-") {

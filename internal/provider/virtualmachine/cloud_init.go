@@ -85,6 +85,16 @@ func (m *model) declaredMedium(prior *model) *domain.DiskSource {
 	}
 }
 
+// withItsMedium returns the declared definition with the file of the VM's medium if that has what is declared. An
+// observed definition names the file, and a declared one otherwise has a file that isn't known yet.
+func (p planning) withItsMedium(want domain.Spec) domain.Spec {
+	is, made := p.own[domain.MediumKey]
+	if made && isSet(p.config.CloudInit) && isFirstBoot(is, cloudInitAttributes, p.config.CloudInit) {
+		want.Medium = &domain.DiskSource{File: is.Path}
+	}
+	return want
+}
+
 // cloudInitToFleet adds the medium to what the VM should have.
 func (m *model) cloudInitToFleet(d *fleet.Desired) {
 	if m.addFirstBootVolume(d, domain.MediumKey, cloudInitAttributes, m.CloudInit) {

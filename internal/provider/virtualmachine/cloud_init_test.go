@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
 // withSeed is a VM with a disk of its own and a medium.
@@ -253,5 +254,34 @@ func TestCloudInit_driveOfAProfile(t *testing.T) {
 			t.Errorf("%q: the disk and the drive are %s, want %s", profile, got, wants[profile])
 		}
 		planCase{before: config, config: config}.run(t)
+	}
+}
+
+// A medium that is as declared isn't a change of a VM that resumes from saved memory, nor one that a running VM lacks.
+// Another one in its drive is.
+func TestCloudInit_observedMedium(t *testing.T) {
+	t.Parallel()
+	config := withSeed(nil)
+	for name, test := range map[string]struct{ saved, other bool }{
+		"saved": {saved: true}, "saved with another": {saved: true, other: true},
+		"running": {}, "running with another": {other: true},
+	} {
+		vm, state := vmAfterApply(t, config), stateAfterApply(t, config)
+		seen, medium, drive := vm.LiveSpec, vm.Metadata.OwnDisks[domain.MediumKey], vm.LiveSpec.Disks[domain.MediumKey]
+		medium.Path, drive.Source.File = "/srv/vms/seed", "/srv/vms/seed"
+		if test.other {
+			drive.Source.File = "/other"
+		}
+		vm.Metadata.OwnDisks[domain.MediumKey], seen.Disks[domain.MediumKey] = medium, drive
+		p := planning{config: modelOf(t, config), state: state, own: vm.Metadata.OwnDisks}
+		if test.saved {
+			p.saved, p.savedAs = true, seen
+			state.Status, state.Phase = types.StringValue(status.StatusStopped), types.StringValue(status.PhaseSucceeded)
+		} else {
+			p.live, state.RestartRequired = seen, types.BoolValue(true)
+		}
+		if said := diagText(p.plan().diags); strings.Contains(said, "disks.cloud-init") != test.other {
+			t.Errorf("%s: the plan says %s", name, said)
+		}
 	}
 }

@@ -99,7 +99,7 @@ func (r *Resource) planning(
 	for key, v := range map[string]any{
 		privateSaved: &p.saved, privateApplied: &p.applied, privateEvicted: &p.evicted, privateEvicting: &p.evicting,
 		privateTransient: &p.transient, privateRecorded: &p.recorded, privateLost: &p.lost,
-		privateOwn: &p.own, privateElsewhere: &p.elsewhere, privateUnsure: &p.unsure,
+		privateOwn: &p.own, privateElsewhere: &p.elsewhere, privateUnsure: &p.unsure, privateDeletedInPart: &p.deletedInPart,
 	} {
 		_, d := meta.ReadPrivate(ctx, private, key, v)
 		diags.Append(d...)

@@ -124,7 +124,7 @@ func (r *Resource) warnAboutRemoval(
 		heading string
 		data    []string
 	}{
-		{"Deleted, in addition to its definition", removal.Deleted},
+		{"Deleted, in addition to its definition", slices.Concat(removal.Deleted, removal.Media)},
 		{"Kept on the host, because on_destroy says so", removal.Kept},
 		{"Kept on the host, because of another VM", removal.Shared},
 		{"Kept on the host, because the VM's definition has lost it, as after \"virsh snapshot-revert\"", removal.Lost},

@@ -49,6 +49,8 @@ type planning struct {
 	evicted string
 	// evicting says why a running VM will be taken off its host; "": it won't.
 	evicting string
+	// deletedInPart is what an interrupted destroy has left of the VM; nil: there was none.
+	deletedInPart *deletedInPart
 	// transient says that the VM was imported without a definition, and stays without one.
 	transient bool
 	// hosts are the names of the provider's hosts. classes returns the devices of a host that VMs may ask for, by
@@ -88,6 +90,9 @@ func (p planning) plan() outcome {
 	}
 
 	p = p.onNextHost()
+	if p.replaceDeletedInPart(&o) {
+		return o
+	}
 	m := &o.planned
 	p.planDefinition(m)
 

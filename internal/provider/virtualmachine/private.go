@@ -51,6 +51,8 @@ const (
 	privateReplaced = "replaced"
 	// privateDestroyedOff says that the VM was off when its destroy was planned.
 	privateDestroyedOff = "destroyed_off"
+	// privateDeletedInPart is what an interrupted destroy has left of the VM, a deletedInPart.
+	privateDeletedInPart = "deleted_in_part"
 )
 
 // writeLive records the live definition, with the keys that the state uses for its devices.

@@ -43,6 +43,7 @@ func (r *Resource) observeVM(ctx context.Context, state *model) (observation, er
 	}
 	return observation{
 		vm: vm, addresses: r.Data.Fleet.IPAddresses(ctx, vm), evicted: evicted, evicting: evicting,
+		deletion: r.Data.Fleet.InterruptedDeletion(ctx, vm),
 	}, nil
 }
 
@@ -61,6 +62,7 @@ func stateAfterRefresh(
 	diags.Append(writeLive(ctx, private, seen.vm)...)
 	diags.Append(writeRecorded(ctx, private, seen.vm)...)
 	diags.Append(writeOwn(ctx, private, seen.vm, true)...)
+	diags.Append(writeDeletedInPart(ctx, private, seen)...)
 	// A definition on another host shows that the VM had one: it was moved without it, so an apply defines it again.
 	if seen.vm.Persistent || len(seen.vm.StaleHosts) > 0 {
 		diags.Append(meta.WritePrivate(ctx, private, privateTransient, nil)...)

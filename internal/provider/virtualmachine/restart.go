@@ -57,7 +57,7 @@ func (p planning) restartNeeds(have, want domain.Spec) needs {
 	if p.transient || !p.config.UpdatePolicy.IsUnknown() && !p.config.leavesHeld() {
 		running.Held = nil // The apply asks the guest again.
 	}
-	unlike := p.definitionChanges(running, want)
+	unlike := p.definitionChanges(running, p.withItsMedium(want))
 	n.undefined = p.undefinedDevices(want, slices.Concat(changes, unlike))
 	for _, c := range unlike {
 		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) })
@@ -305,7 +305,7 @@ func (p planning) savedWarning() diag.Diagnostics {
 	have, want := p.specs()
 	now := p.definitionChanges(have, want)
 	missed := slices.DeleteFunc(
-		p.definitionChanges(domain.WithoutLibvirtDefaults(*p.savedAs, have), p.replacedDevices(want)),
+		p.definitionChanges(domain.WithoutLibvirtDefaults(*p.savedAs, have), p.withItsMedium(p.replacedDevices(want))),
 		func(c domain.Change) bool {
 			return slices.ContainsFunc(now, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) })
 		})
