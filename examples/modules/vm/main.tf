@@ -131,7 +131,7 @@ resource "virtfleet_virtual_machine" "this" {
   update_policy     = each.value.update_policy
   eviction_strategy = each.value.eviction_strategy
 
-  # A newer image is for new VMs. To create an existing VM anew from it, apply with -replace: its root disk is deleted.
+  # A newer image is for new VMs. To create a VM again from it, apply with -replace, which deletes its root disk.
   lifecycle {
     ignore_changes = [disks["root"].image]
   }

@@ -125,7 +125,7 @@ func (p planning) warnRenamed(existing map[string]object) (diags diag.Diagnostic
 	all, before, list := elements(p.config.Disks), elements(withRenamed(p.config.Disks, p.state.Disks)), ""
 	for _, key := range value.Keys(all) {
 		file := text(open(before[key]).string("path"))
-		if from, own := was[file]; own && from != key {
+		if from, own := was[file]; own && file != "" && from != key {
 			list += fmt.Sprintf("\n  - disks.%s is disks.%s until now: %s", key, from, file)
 		}
 	}
