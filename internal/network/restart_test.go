@@ -89,7 +89,7 @@ func TestUpdate_lockIsLost(t *testing.T) {
 	// While the VMs that a restart cuts off are looked for, it can be cancelled.
 	looked := func() int { return h.Calls()["virConnectListAllDomains"] }
 	before := looked()
-	err = put("virbr98", func(ctx context.Context, host, name, purpose string) (context.Context, func(), error) {
+	err = put("virbr98", func(ctx context.Context, _, _, _ string) (context.Context, func(), error) {
 		ctx, end := context.WithCancelCause(ctx)
 		return endsWhen{Context: ctx, over: func() bool { return looked() > before }, end: func() { end(lost) }},
 			func() { end(nil) }, nil

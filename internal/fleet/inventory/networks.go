@@ -32,8 +32,8 @@ type deviceAnswer struct {
 	exists, known bool
 }
 
-// BridgeExists is libvirt.Host.BridgeExists, cached for viewAge, so that a plan of many VMs asks once about each bridge.
-// That a bridge is missing isn't cached, because whoever asks next may have waited for its creation.
+// BridgeExists is libvirt.Host.BridgeExists, cached for viewAge: a plan of many VMs asks once about each bridge. That a
+// bridge is missing isn't cached, because whoever asks next may have waited for its creation.
 func (h *Host) BridgeExists(ctx context.Context, name string) (exists, known bool, err error) {
 	began := time.Now()
 	current := func(a deviceAnswer) bool {

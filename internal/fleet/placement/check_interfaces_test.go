@@ -12,8 +12,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// portNetworks are networks of a host of libvirt's test driver. One of them gives interfaces a virtual port, and one has
-// its bridge.
+// portNetworks are networks of a host of libvirt's test driver. One of them gives interfaces a virtual port. The host
+// has the bridge of the other one.
 const portNetworks = `<node>
   <network><name>ovs</name><forward mode='bridge'/><bridge name='ovsbr'/><virtualport type='openvswitch'/></network>
   <network><name>plain</name><bridge name='virbr7'/></network>
@@ -113,7 +113,7 @@ func TestFitsNetworks_asksOnceAboutABridge(t *testing.T) {
 		"missing bridge":     {domain.Interface{Bridge: "ovsbr"}, 1, vms},
 	} {
 		host := hostWithPorts(t)
-		// libvirt's test driver has no devices of a real host, so that such a host isn't asked about a network's bridge.
+		// A host of libvirt's test driver isn't asked about a network's bridge.
 		a := inventory.Reply{Host: host, Info: &libvirt.HostInfo{Driver: "QEMU"}}
 
 		for range vms {
