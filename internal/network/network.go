@@ -181,16 +181,21 @@ func (s *State) updateLive(ctx context.Context, h *libvirt.Host, name string, wa
 // necessary.
 const restartTimeout = 2 * time.Minute
 
+// losingTimeout bounds the look for the VMs that a restart cuts off: only an error's text needs their names.
+const losingTimeout = 15 * time.Second
+
 // restart stops the network and starts it with the new definition. If that fails, it restores the old definition. The
 // stop is the last call for which the lock must be held. From there on, neither a cancellation nor the loss of the lock
-// may prevent the start.
+// may prevent the start. What may take long is done before, so that it can be cancelled, and leaves the start its time.
 func (s *State) restart(ctx context.Context, h *libvirt.Host, name string, want Wanted) error {
+	looking, stop := context.WithTimeout(ctx, losingTimeout)
+	users, unknown := losing(looking, h, name)
+	stop()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restartTimeout)
 	defer cancel()
-	users, unknown := losing(ctx, h, name)
 	if err := settled(ctx, h, name, false, h.StopNetwork(ctx, name)); err != nil {
 		return err
 	}

@@ -86,6 +86,21 @@ func TestUpdate_lockIsLost(t *testing.T) {
 			t.Fatalf("lost %s: the network is down", when)
 		}
 	}
+	// While the VMs that a restart cuts off are looked for, it can be cancelled.
+	looked := func() int { return h.Calls()["virConnectListAllDomains"] }
+	before := looked()
+	err = put("virbr98", func(ctx context.Context, _, _, _ string) (context.Context, func(), error) {
+		ctx, end := context.WithCancelCause(ctx)
+		return endsWhen{Context: ctx, over: func() bool { return looked() > before }, end: func() { end(lost) }},
+			func() { end(nil) }, nil
+	})
+	is, readErr := Read(t.Context(), h, name)
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	if !errors.Is(err, lost) || is.Live == nil || *is.Live.Bridge == "virbr98" {
+		t.Errorf("cancelled before the stop: %v, the network is now %+v", err, is.Live)
+	}
 	if err := Delete(t.Context(), held, h, name); err != nil {
 		t.Error(err)
 	}
@@ -108,4 +123,18 @@ func TestUpdate_lockIsLost(t *testing.T) {
 	if err := Delete(t.Context(), held, h, name); err != nil {
 		t.Error(err)
 	}
+}
+
+// endsWhen is a context that is cancelled as soon as something is over: it looks whenever it is asked.
+type endsWhen struct {
+	context.Context
+	over func() bool
+	end  func()
+}
+
+func (c endsWhen) Err() error {
+	if c.over() {
+		c.end()
+	}
+	return c.Context.Err()
 }

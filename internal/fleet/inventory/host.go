@@ -30,7 +30,8 @@ type Host struct {
 	lookups  timeouts // when libvirt is asked for files by their paths
 	networks asked[ownNetworks]
 	handed   asked[handedDevices]
-	devices  asked[deviceList] // by kind
+	devices  asked[deviceList]   // by kind
+	bridges  asked[deviceAnswer] // by name
 	postCopy asked[postCopySetting]
 	mounts   asked[mountTables]
 	// mountsShown says what the last mounts had.

@@ -26,6 +26,32 @@ type handedDevices struct {
 	devices map[string][]string
 }
 
+// deviceAnswer is what a host said about a network device.
+type deviceAnswer struct {
+	asked         time.Time
+	exists, known bool
+}
+
+// BridgeExists is libvirt.Host.BridgeExists, cached for viewAge: a plan of many VMs asks once about each bridge. That a
+// bridge is missing isn't cached, because whoever asks next may have waited for its creation.
+func (h *Host) BridgeExists(ctx context.Context, name string) (exists, known bool, err error) {
+	began := time.Now()
+	current := func(a deviceAnswer) bool {
+		missing := a.known && !a.exists
+
+		return !a.asked.Before(began) || !missing && time.Since(a.asked) < viewAge
+	}
+
+	a, err := h.bridges.getIf(ctx, name, current, func(ctx context.Context) (deviceAnswer, error) {
+		asked := time.Now()
+		exists, known, err := h.Conn.BridgeExists(ctx, name)
+
+		return deviceAnswer{asked, exists, known}, err
+	})
+
+	return a.exists, a.known, err
+}
+
 // OwnNetworks returns the names of the networks that don't leave the host, or nil if they are unknown.
 func (h *Host) OwnNetworks(ctx context.Context) map[string]bool {
 	current := func(n ownNetworks) bool { return time.Since(n.at) < networksAge }

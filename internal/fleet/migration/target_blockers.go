@@ -196,12 +196,12 @@ func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 				}
 			}
 			t.checkNetwork(f, i, here, there)
-			if why, remedy := LacksBridge(ctx, t.target, t.to, there[i.Source]); why != "" {
+			if why, remedy := LacksBridge(ctx, t.vm.bridgesOf(t.target), t.to, there[i.Source]); why != "" {
 				f.lacks(status.NetworkBridgeOf(i.Source, there[i.Source].Bridge), NetworkNotAvailable, at,
 					fmt.Sprintf("on host %q, %s", t.target.Name(), why), remedy)
 			}
 		case "bridge", "direct":
-			exists, known, err := t.target.BridgeExists(ctx, i.Source)
+			exists, known, err := t.vm.bridgesOf(t.target)(ctx, i.Source)
 			switch {
 			case err != nil:
 				f.unanswered(NetworkNotAvailable, at, t.target, "the network devices", err)
@@ -302,12 +302,12 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 // LacksBridge returns why the host can't connect VMs to an active network, and what to do about it: the host is known
 // not to have the network's bridge. It returns "" otherwise, also for a network that another check refuses.
 func LacksBridge(
-	ctx context.Context, h *libvirt.Host, info *libvirt.HostInfo, n libvirt.Network,
+	ctx context.Context, bridgeExists BridgeExists, info *libvirt.HostInfo, n libvirt.Network,
 ) (why, remedy string) {
 	if n.Bridge == "" || !n.Active || info.Driver != "QEMU" { // libvirt's test driver has no devices of a real host.
 		return "", ""
 	}
-	exists, known, err := h.BridgeExists(ctx, n.Bridge)
+	exists, known, err := bridgeExists(ctx, n.Bridge)
 	if err != nil || exists || !known {
 		return "", ""
 	}

@@ -38,6 +38,8 @@ type VM struct {
 	// PoolAt returns the name of the active storage pool whose directory this is on the source or the target, "" for none.
 	// It is nil where that isn't asked.
 	PoolAt func(ctx context.Context, onTarget bool, dir string) string
+	// TargetBridges says which network devices the target has. If it is nil, the target itself is asked each time.
+	TargetBridges BridgeExists
 	// Unfinished are the files on the target that an earlier attempt to move the VM left. They are removed before
 	// another attempt.
 	Unfinished []domain.Copy
@@ -52,6 +54,17 @@ type VM struct {
 	Mobility domain.Mobility
 	// ChainsKnown says whether the Backing of the disks is complete, even if the VM is off.
 	ChainsKnown bool
+}
+
+// BridgeExists says whether a host has a network device of that name, as libvirt.Host.BridgeExists does.
+type BridgeExists func(ctx context.Context, name string) (exists, known bool, err error)
+
+// bridgesOf returns what says which network devices the target has.
+func (vm VM) bridgesOf(target *libvirt.Host) BridgeExists {
+	if vm.TargetBridges != nil {
+		return vm.TargetBridges
+	}
+	return target.BridgeExists
 }
 
 // Live says whether the guest is moved while it runs.

@@ -99,6 +99,8 @@ func (ck *Checks) CheckTarget(
 	starts := turnedOff(vm, inspected) // A VM that stays off needs its room only when it is started.
 
 	inspected = ck.WithTarget(ctx, vm, inspected, to)
+	inspected.TargetBridges = to.BridgeExists
+
 	if err == nil {
 		inspected.TargetFiles = ck.targetFiles(ctx, vm, inspected, to)
 		inspected.PoolAt = ck.poolAt(vm.On, to)

@@ -28,13 +28,13 @@ func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string
 	}
 
 	if i.Bridge != "" && !d.PlannedObjects.On(a.Host.Name, status.Bridge, i.Bridge) {
-		if exists, known, err := a.Host.Conn.BridgeExists(ctx, i.Bridge); err == nil && known && !exists {
+		if exists, known, err := a.Host.BridgeExists(ctx, i.Bridge); err == nil && known && !exists {
 			lacks("bridge", "it has no bridge %q", i.Bridge)
 		}
 	}
 
 	if i.Direct != "" && !d.PlannedObjects.On(a.Host.Name, status.Bridge, i.Direct) {
-		if exists, known, err := a.Host.Conn.BridgeExists(ctx, i.Direct); err == nil && known && !exists {
+		if exists, known, err := a.Host.BridgeExists(ctx, i.Direct); err == nil && known && !exists {
 			lacks("direct", "it has no network device %q", i.Direct)
 		}
 	}
@@ -77,7 +77,7 @@ func lacksBridgeOfNetwork(
 		is = networks[at]
 	}
 
-	why, remedy := migration.LacksBridge(ctx, a.Host.Conn, a.Info, is)
+	why, remedy := migration.LacksBridge(ctx, a.Host.BridgeExists, a.Info, is)
 	if why == "" || d.PlannedObjects.On(a.Host.Name, status.Bridge, is.Bridge) {
 		return nil
 	}

@@ -12,10 +12,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// portNetworks are networks of a host of libvirt's test driver. One of them gives interfaces a virtual port.
+// portNetworks are networks of a host of libvirt's test driver. One of them gives interfaces a virtual port. The host
+// has the bridge of the other one.
 const portNetworks = `<node>
   <network><name>ovs</name><forward mode='bridge'/><bridge name='ovsbr'/><virtualport type='openvswitch'/></network>
   <network><name>plain</name><bridge name='virbr7'/></network>
+  <interface type='ethernet' name='virbr7'><start mode='onboot'/></interface>
 </node>`
 
 // hostWithPorts is a host of libvirt's test driver with those networks.
@@ -88,6 +90,41 @@ func TestFitsLiveConnections_followsKeys(t *testing.T) {
 		if len(problems) != 1 || problems[0].Attribute != "interfaces."+tt.key+".network" ||
 			!strings.Contains(problems[0].Detail, "openvswitch") {
 			t.Errorf("%s: %+v", name, problems)
+		}
+	}
+}
+
+// A host is asked once about the bridge of a network or an interface, however many VMs are connected to it. It is asked
+// again about a bridge that it lacks, which may be created at any time.
+func TestFitsNetworks_asksOnceAboutABridge(t *testing.T) {
+	t.Parallel()
+
+	const vms = 4
+
+	for name, tt := range map[string]struct {
+		nic      domain.Interface
+		problems int // of each VM
+		asked    int
+	}{
+		"network":            {domain.Interface{Network: "plain"}, 0, 1},
+		"bridge":             {domain.Interface{Bridge: "virbr7"}, 0, 1},
+		"direct":             {domain.Interface{Direct: "virbr7"}, 0, 1},
+		"network without it": {domain.Interface{Network: "ovs"}, 1, vms},
+		"missing bridge":     {domain.Interface{Bridge: "ovsbr"}, 1, vms},
+	} {
+		host := hostWithPorts(t)
+		// A host of libvirt's test driver isn't asked about a network's bridge.
+		a := inventory.Reply{Host: host, Info: &libvirt.HostInfo{Driver: "QEMU"}}
+
+		for range vms {
+			d := Desired{Spec: domain.Spec{Interfaces: map[string]domain.Interface{"lan": tt.nic}}}
+			if problems := fitsNetworks(t.Context(), a, d); len(problems) != tt.problems {
+				t.Errorf("%s: %+v", name, problems)
+			}
+		}
+
+		if calls := host.Conn.Calls(); calls["virInterfaceLookupByName"] != tt.asked {
+			t.Errorf("%s: %v", name, calls)
 		}
 	}
 }
