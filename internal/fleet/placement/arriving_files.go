@@ -80,11 +80,15 @@ func verifyArrived(ctx context.Context, vm *inventory.VM) error {
 		return nil
 	}
 
-	half := vm.On.Unfinished(ctx, arriving, slices.Compact(slices.Sorted(slices.Values(vm.FilesAtNextStart()))), vm.UUID)
-	for _, file := range slices.Sorted(maps.Keys(half)) {
-		return &inventory.Error{
-			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Detail: "it is not started: " + half[file].Why,
-			Remedy: half[file].Remedy, Next: inventory.Retry,
+	files := slices.Compact(slices.Sorted(slices.Values(vm.FilesAtNextStart())))
+	half := vm.On.Unfinished(ctx, arriving, files, vm.UUID)
+
+	for _, file := range files {
+		if f, is := half[file]; is {
+			return &inventory.Error{
+				VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Detail: "it is not started: " + f.Why, Remedy: f.Remedy,
+				Next: inventory.Retry,
+			}
 		}
 	}
 
