@@ -11,8 +11,8 @@ import (
 
 // The script prints, for each name in the directory at its argument, the mark of what is there, and another time its
 // filesystem; then that this was all of them. It prints nothing of a directory that the user may not list. One that is
-// absent has no files. It doesn't look at directories in it, which a program such as find does: one may be where storage
-// that hangs is mounted.
+// absent has no files. It doesn't look at directories in it, which a program such as find does: storage that hangs may
+// be mounted at one.
 const (
 	listedMark     = "virtfleet-listed-mark:"
 	filesystemMark = "virtfleet-listed-filesystem:"

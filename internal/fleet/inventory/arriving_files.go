@@ -100,10 +100,10 @@ func (h *Host) halfCopy(file, of string, f ArrivingFiles) HalfCopy {
 	return HalfCopy{
 		Why: fmt.Sprintf("%s is not known to be whole: a move of VM %q from host %q to host %q, begun at %s, copies it or "+
 			"was interrupted while it copied", file, f.VM, f.From, h.Name, f.Began.Format(time.RFC3339)),
-		Remedy: fmt.Sprintf("If the move is under way, wait for its end. If it was interrupted and host %q has the VM, bring "+
-			"that host back without fenced: what changes the VM there next removes the copy. If the VM is lost, restore the file "+
-			"from a backup, or remove it. Then remove the record on host %q: find the secret %s with \"virsh secret-list\", "+
-			"and run \"virsh secret-undefine <UUID>\".", f.From, h.Name, ArrivalOf(of).UsageID()),
+		Remedy: fmt.Sprintf("If the move is under way, wait for its end. If it was interrupted and host %q has the VM, "+
+			"bring that host back without fenced: what changes the VM there next removes the copy. If the VM is lost, restore "+
+			"the file from a backup, or remove it. Then remove the record on host %q: find the secret %s with "+
+			"\"virsh secret-list\", and run \"virsh secret-undefine <UUID>\".", f.From, h.Name, ArrivalOf(of).UsageID()),
 	}
 }
 

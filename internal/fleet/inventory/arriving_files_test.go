@@ -85,8 +85,8 @@ func TestVerifyWhole(t *testing.T) {
 	const there = "6f3c1ba0-3c5e-4a4e-9d1c-52d1c5a6e001"
 
 	node := filepath.Join(t.TempDir(), "node.xml")
-	vm := `<node><domain type='test'><name>there</name><uuid>` + there + `</uuid><memory>1024</memory><os><type>hvm</type>` +
-		`</os></domain></node>`
+	vm := `<node><domain type='test'><name>there</name><uuid>` + there + `</uuid><memory>1024</memory>` +
+		`<os><type>hvm</type></os></domain></node>`
 
 	if err := os.WriteFile(node, []byte(vm), 0o600); err != nil {
 		t.Fatal(err)

@@ -226,7 +226,7 @@ func (d Desired) writtenDisks() map[string]string {
 func (p *Scheduler) differ(ctx context.Context, all []fileCopy) bool {
 	for i, a := range all {
 		for _, b := range all[i+1:] {
-			if !(a.isNew && b.isNew) && !a.mark.SameFile(b.mark) && !a.mark.Alike(b.mark) && !p.sharePool(ctx, a, b) {
+			if (!a.isNew || !b.isNew) && !a.mark.SameFile(b.mark) && !a.mark.Alike(b.mark) && !p.sharePool(ctx, a, b) {
 				return true
 			}
 		}
