@@ -153,6 +153,7 @@ func TestFileMarks(t *testing.T) {
 	noError(t, os.Symlink(file, link))
 	noError(t, os.Symlink(dir+"/none", dir+"/dangling"))
 	noError(t, os.Mkdir(dir+"/directory", 0o700))
+	noError(t, os.Symlink("directory", dir+"/directory-link"))
 	marks, err := client.FileMarks(t.Context(), file, dir, "/none", link, "/dev/null")
 	noError(t, err)
 	m := marks[file]
@@ -177,6 +178,9 @@ func TestFileMarks(t *testing.T) {
 	if listed, err = client.DirectoryMarks(t.Context(), dir+"/none"); err != nil || len(listed) != 0 {
 		t.Errorf("in a directory that is absent: %+v, %v", listed, err)
 	}
+	if listed, err = client.DirectoryMarks(t.Context(), dir+"/directory"); err != nil || len(listed) != 0 {
+		t.Errorf("in an empty directory: %+v, %v", listed, err)
+	}
 	for _, no := range []string{file, "relative"} {
 		if listed, err = client.DirectoryMarks(t.Context(), no); err == nil {
 			t.Errorf("in %s: %+v", no, listed)
@@ -191,6 +195,31 @@ func TestFileMarks(t *testing.T) {
 	}
 	if got, err := refuses.FileMarks(t.Context(), file, link); !errors.Is(err, ErrProgram) {
 		t.Errorf("a host that doesn't run the program: got %+v, %v", got, err)
+	}
+}
+
+// TestDirectoryMarks_hungMount: storage that hangs below a directory keeps no other file of it from being listed.
+func TestDirectoryMarks_hungMount(t *testing.T) {
+	t.Parallel()
+	key := newKey(t, "ed25519")
+	client := newClient(t, startSSHD(t, key.authorized()).config(t, key))
+	dir := t.TempDir()
+	file, mount := filepath.Join(dir, "root"), filepath.Join(dir, "nas")
+	noError(t, os.WriteFile(file, []byte("content"), 0o600))
+	noError(t, os.Mkdir(mount, 0o700))
+	hangs, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) || os.Geteuid() != 0 {
+		t.Skip("only root may mount a filesystem, on a computer that has FUSE")
+	}
+	noError(t, err)
+	t.Cleanup(func() { _ = hangs.Close() }) // This ends who waits for the filesystem, which never answers.
+	err = syscall.Mount("hangs", mount, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", hangs.Fd()))
+	noError(t, err)
+	t.Cleanup(func() { noError(t, syscall.Unmount(mount, syscall.MNT_DETACH)) })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if listed, err := client.DirectoryMarks(ctx, dir); err != nil || len(listed) != 1 || listed[file].Bytes != 7 {
+		t.Errorf("listed are %+v, %v", listed, err)
 	}
 }
 

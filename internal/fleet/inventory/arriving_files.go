@@ -77,46 +77,78 @@ func readArriving(ctx context.Context, h *Host) (map[string]ArrivingFiles, error
 	return files, nil
 }
 
-// Unfinished returns why the file at a path of the host is no disk for the VM of that UUID, "" if nothing says so, and
-// what a user can do about it. The VM itself may have the files with which it arrives. The path may be another one than
-// the recorded one, for example through a symbolic link: the host is asked for that, if it can compare files.
-func (h *Host) Unfinished(
-	ctx context.Context, arriving map[string]ArrivingFiles, file, uuid string,
-) (why, remedy string) {
-	for _, of := range slices.Sorted(maps.Keys(arriving)) {
-		f := arriving[of]
-		if of == uuid || !h.isAmong(ctx, file, f.Paths) {
-			continue
-		}
+// HalfCopy is why a file isn't known to be whole, and what a user can do about it.
+type HalfCopy struct{ Why, Remedy string }
 
-		return fmt.Sprintf("%s is not known to be whole: a move of VM %q from host %q to host %q, begun at %s, copies it or "+
-				"was interrupted while it copied", file, f.VM, f.From, h.Name, f.Began.Format(time.RFC3339)),
-			fmt.Sprintf("If the move is under way, wait for its end. If it was interrupted and host %q has the VM, bring that "+
-				"host back without fenced: what changes the VM there next removes the copy. If the VM is lost, restore the file "+
-				"from a backup, or remove it. Then remove the record on host %q: find the secret %s with \"virsh secret-list\", "+
-				"and run \"virsh secret-undefine <UUID>\".", f.From, h.Name, ArrivalOf(of).UsageID())
+// Unfinished returns, by path, which files of the host are no disks for the VM of that UUID, as far as that is known.
+// The VM itself may have the files with which it arrives.
+func (h *Host) Unfinished(
+	ctx context.Context, arriving map[string]ArrivingFiles, files []string, uuid string,
+) map[string]HalfCopy {
+	others := maps.Clone(arriving)
+	delete(others, uuid)
+
+	half := map[string]HalfCopy{}
+	for file, of := range h.arrivingWith(ctx, others, files) {
+		half[file] = h.halfCopy(file, of, others[of])
 	}
 
-	return "", ""
+	return half
 }
 
-// isAmong reports whether the file is one of those at the paths, as far as the host says.
-func (h *Host) isAmong(ctx context.Context, file string, paths []string) bool {
-	if slices.Contains(paths, path.Clean(file)) {
-		return true
+func (h *Host) halfCopy(file, of string, f ArrivingFiles) HalfCopy {
+	return HalfCopy{
+		Why: fmt.Sprintf("%s is not known to be whole: a move of VM %q from host %q to host %q, begun at %s, copies it or "+
+			"was interrupted while it copied", file, f.VM, f.From, h.Name, f.Began.Format(time.RFC3339)),
+		Remedy: fmt.Sprintf("If the move is under way, wait for its end. If it was interrupted and host %q has the VM, "+
+			"bring that host back without fenced: what changes the VM there next removes the copy. If the VM is lost, restore "+
+			"the file from a backup, or remove it. Then remove the record on host %q: find the secret %s with "+
+			"\"virsh secret-list\", and run \"virsh secret-undefine <UUID>\".", f.From, h.Name, ArrivalOf(of).UsageID()),
+	}
+}
+
+// arrivingWith returns, by path, those of the files with which a VM arrives, and its UUID. The path may be another one
+// than the recorded one, for example through a symbolic link: the host is asked for that, if it can compare files. It
+// compares each file with all that arrive at once, and none after it was late once.
+func (h *Host) arrivingWith(ctx context.Context, arriving map[string]ArrivingFiles, files []string) map[string]string {
+	owners, found := map[string]string{}, map[string]string{}
+
+	for _, of := range slices.Backward(slices.Sorted(maps.Keys(arriving))) {
+		for _, at := range arriving[of].Paths {
+			owners[at] = of
+		}
 	}
 
-	if h.Config.SameFile == nil || len(paths) == 0 || !path.IsAbs(file) {
-		return false
+	recorded := slices.Sorted(maps.Keys(owners))
+	late := h.Config.SameFile == nil || len(recorded) == 0
+
+	for _, file := range files {
+		of := owners[path.Clean(file)]
+
+		if of == "" && !late && path.IsAbs(file) {
+			var same []string
+			if same, late = h.leadingTo(ctx, file, recorded); len(same) > 0 {
+				of = owners[same[0]]
+			}
+		}
+
+		if of != "" {
+			found[file] = of
+		}
 	}
 
+	return found
+}
+
+// leadingTo returns those of the paths that lead to the file, as far as the host says, and whether it was late.
+func (h *Host) leadingTo(ctx context.Context, file string, paths []string) (same []string, late bool) {
 	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
 	defer cancel()
 
 	// If the host can't compare all of them, the result has those that it can.
-	same, _ := h.Config.SameFile(ctx, file, paths...)
+	same, _ = h.Config.SameFile(ctx, file, paths...)
 
-	return len(same) > 0
+	return same, ctx.Err() != nil
 }
 
 // VerifyNoHalfCopy returns ErrBusy if a file of a host isn't known to be whole, because of a move that copies it there.
@@ -132,15 +164,25 @@ func (inv *Inventory) VerifyNoHalfCopy(ctx context.Context, host, file string) e
 		return err
 	}
 
-	maps.DeleteFunc(arriving, func(uuid string, _ ArrivingFiles) bool {
-		vm, err := inv.FindNow(ctx, uuid, LastKnown{})
+	return inv.verifyWhole(ctx, h, arriving, file)
+}
 
-		return err == nil && vm.On == h && vm.PersistentSpec != nil && !vm.Migrating
-	})
+// verifyWhole asks the hosts only for VMs that may arrive with the file. It removes those that have arrived from
+// arriving.
+func (inv *Inventory) verifyWhole(ctx context.Context, h *Host, arriving map[string]ArrivingFiles, file string) error {
+	for {
+		of, is := h.arrivingWith(ctx, arriving, []string{file})[file]
+		if !is {
+			return nil
+		}
 
-	if why, remedy := h.Unfinished(ctx, arriving, file, ""); why != "" {
-		return &Error{Host: host, Kind: ErrBusy, Detail: why, Remedy: remedy, Next: Retry}
+		vm, err := inv.FindNow(ctx, of, LastKnown{})
+		if err != nil || vm.On != h || vm.PersistentSpec == nil || vm.Migrating {
+			half := h.halfCopy(file, of, arriving[of])
+
+			return &Error{Host: h.Name, Kind: ErrBusy, Detail: half.Why, Remedy: half.Remedy, Next: Retry}
+		}
+
+		delete(arriving, of)
 	}
-
-	return nil
 }

@@ -134,7 +134,7 @@ func (inv *Inventory) seenMarks(ctx context.Context, h *Host, paths []string) ma
 		return map[string]FileMark{}
 	}
 
-	marks, err := inv.askForMarks(ctx, h, func(ctx context.Context) (map[string]FileMark, error) {
+	marks, err := inv.askForMarks(ctx, h, &h.files.timeouts, func(ctx context.Context) (map[string]FileMark, error) {
 		return h.Config.FileMarks(ctx, paths...)
 	})
 	if err != nil || marks == nil {
@@ -145,9 +145,9 @@ func (inv *Inventory) seenMarks(ctx context.Context, h *Host, paths []string) ma
 }
 
 // askForMarks runs a program on the host that looks at files. The marks are nil if the host didn't answer a short time
-// ago.
+// ago. late records that this program is late.
 func (inv *Inventory) askForMarks(
-	ctx context.Context, h *Host, ask func(context.Context) (map[string]FileMark, error),
+	ctx context.Context, h *Host, late *timeouts, ask func(context.Context) (map[string]FileMark, error),
 ) (map[string]FileMark, error) {
 	// An SSH server limits how many programs run over one connection at a time.
 	unlock, err := inv.reading.Lock(ctx, h.Name)
@@ -156,7 +156,7 @@ func (inv *Inventory) askForMarks(
 	}
 	defer unlock()
 
-	if h.files.pausing() {
+	if h.files.pausing() || late.pausing() {
 		return nil, nil
 	}
 
@@ -171,7 +171,7 @@ func (inv *Inventory) askForMarks(
 	inv.log.DebugContext(ctx, "files can't be compared", "host", h.Name, "error", err)
 
 	if ctx.Err() != nil {
-		h.files.pause()
+		late.pause()
 	}
 
 	return nil, err

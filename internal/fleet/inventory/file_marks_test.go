@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -134,4 +135,48 @@ func TestFileMarks_pause(t *testing.T) {
 			t.Errorf("%s: %+v", step.name, marks)
 		}
 	}
+}
+
+// TestMarksInView_lateListing: a directory that isn't listed in time, as one with a link to storage that hangs, counts
+// as not listed: the host is asked for the files that are wanted, and for files elsewhere. The next directories aren't
+// listed for a while.
+func TestMarksInView_lateListing(t *testing.T) {
+	t.Parallel()
+
+	synctest.Test(t, func(t *testing.T) {
+		listed := 0
+		inv := &Inventory{log: slog.New(slog.DiscardHandler)}
+		h := &Host{Name: "h", Config: HostConfig{
+			DirectoryMarks: func(ctx context.Context, _ string) (map[string]FileMark, error) {
+				listed++
+
+				<-ctx.Done()
+
+				return nil, ctx.Err()
+			},
+			FileMarks: func(_ context.Context, paths ...string) (map[string]FileMark, error) {
+				return map[string]FileMark{paths[0]: {Bytes: 1}}, nil
+			},
+			Exist: func(_ context.Context, paths ...string) (map[string]bool, error) {
+				return map[string]bool{paths[0]: false}, nil
+			},
+		}}
+		a := Reply{Host: h, View: NewView(nil, nil)}
+
+		h.lookups.pause() // No storage pool helps.
+
+		for _, file := range []string{"/images/root", "/vms/root"} {
+			if got := inv.MarksInView(t.Context(), a, []string{file}); got[file].Bytes != 1 {
+				t.Errorf("%s: %+v", file, got)
+			}
+		}
+
+		if got := inv.FindFiles(t.Context(), h, []string{"/elsewhere"})["/elsewhere"]; got != FileAbsent {
+			t.Errorf("a file of another directory: got %v, want %v", got, FileAbsent)
+		}
+
+		if listed != 1 {
+			t.Errorf("%d directories were listed", listed)
+		}
+	})
 }

@@ -28,6 +28,7 @@ type Host struct {
 
 	files    seenFiles
 	lookups  timeouts // when libvirt is asked for files by their paths
+	listings timeouts // when directories are listed
 	networks asked[ownNetworks]
 	handed   asked[handedDevices]
 	devices  asked[deviceList]   // by kind

@@ -39,14 +39,15 @@ func (inv *Inventory) MarksInView(ctx context.Context, a Reply, paths []string) 
 	return marks
 }
 
-// listedMarks returns the marks of all files in a directory, nil if the user who logs in can't see all of them.
+// listedMarks returns the marks of all files in a directory, nil if the user who logs in can't see all of them, or not
+// in time. A listing that is late says nothing about a single file: the storage that hangs may be that of another one.
 func (inv *Inventory) listedMarks(ctx context.Context, a Reply, dir string) map[string]FileMark {
 	if a.Host.Config.DirectoryMarks == nil {
 		return nil
 	}
 
 	marks, err := a.View.marks.get(ctx, dir, func(ctx context.Context) (map[string]FileMark, error) {
-		marks, err := inv.askForMarks(ctx, a.Host, func(ctx context.Context) (map[string]FileMark, error) {
+		marks, err := inv.askForMarks(ctx, a.Host, &a.Host.listings, func(ctx context.Context) (map[string]FileMark, error) {
 			return a.Host.Config.DirectoryMarks(ctx, dir)
 		})
 		if ctx.Err() == nil {

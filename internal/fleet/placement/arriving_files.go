@@ -40,12 +40,14 @@ func fitsArriving(ctx context.Context, a inventory.Reply, d Desired, uuid string
 		}
 	}
 
+	half := a.Host.Unfinished(ctx, arriving, slices.Compact(slices.Sorted(maps.Values(files))), uuid)
+
 	var problems []inventory.Problem
 
 	for _, key := range slices.Sorted(maps.Keys(files)) {
-		if why, remedy := a.Host.Unfinished(ctx, arriving, files[key], uuid); why != "" {
+		if f, is := half[files[key]]; is {
 			problems = append(problems, inventory.Problem{
-				Attribute: describeFile(key, files[key]).attribute, Detail: why, Remedy: remedy,
+				Attribute: describeFile(key, files[key]).attribute, Detail: f.Why, Remedy: f.Remedy,
 			})
 		}
 	}
@@ -78,10 +80,13 @@ func verifyArrived(ctx context.Context, vm *inventory.VM) error {
 		return nil
 	}
 
-	for _, file := range slices.Sorted(slices.Values(vm.FilesAtNextStart())) {
-		if why, remedy := vm.On.Unfinished(ctx, arriving, file, vm.UUID); why != "" {
+	files := slices.Compact(slices.Sorted(slices.Values(vm.FilesAtNextStart())))
+	half := vm.On.Unfinished(ctx, arriving, files, vm.UUID)
+
+	for _, file := range files {
+		if f, is := half[file]; is {
 			return &inventory.Error{
-				VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Detail: "it is not started: " + why, Remedy: remedy,
+				VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Detail: "it is not started: " + f.Why, Remedy: f.Remedy,
 				Next: inventory.Retry,
 			}
 		}

@@ -109,18 +109,24 @@ type Desired struct {
 	Power *PlannedPower
 	// Have is the configuration of the VM to be changed, whose files keep their formats. Changed sets it.
 	Have domain.Spec
-	// Made are the times of the last change of the volumes that the same apply has created, by path.
-	Made map[string]string
+	// Made are the times of the last change of the volumes that the same apply has created, by path: hosts may have one
+	// each there.
+	Made map[string][]string
 }
 
 // FreshFormat returns the format of a volume that the same apply has created and that no guest has written to since; ""
 // for other volumes.
 func (d Desired) FreshFormat(v *libvirt.Volume) string {
-	if v.Changed == "" || d.Made[v.Path] != v.Changed {
+	if !d.isFresh(v.Path, v.Changed) {
 		return ""
 	}
 
 	return v.Format
+}
+
+// isFresh reports whether the same apply has created the volume at the path, and no guest has written to it since.
+func (d Desired) isFresh(at, changed string) bool {
+	return changed != "" && slices.Contains(d.Made[at], changed)
 }
 
 // PlannedPower is what a plan shows of a VM's power.

@@ -30,7 +30,7 @@ func (p *Scheduler) warnOfDevices(
 
 	var wg sync.WaitGroup
 	for i, a := range hosts {
-		wg.Go(func() { on[i] = p.devicesOn(ctx, a, d, disks) })
+		wg.Go(func() { on[i] = p.devicesOn(ctx, a.Reply, d, disks) })
 	}
 
 	wg.Wait()

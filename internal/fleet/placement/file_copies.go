@@ -12,6 +12,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -20,7 +21,8 @@ import (
 // there, older. A new VM without a host could start from either. Which of them has the data is for its owner to say, so
 // no host is chosen then. If the configuration names the host, it has said so, perhaps long ago: that is a warning.
 // Files of one size that were last written at the same time are copies, and don't count. Nor does a file that the hosts
-// share. A volume that is declared as "<pool>/<name>" is the file of that name in each host's pool.
+// share. A volume that is declared as "<pool>/<name>" is the file of that name in each host's pool. If it is new on
+// several hosts, no guest has written to any of them, so they don't differ either.
 
 // copiesDiffer returns the problem that the hosts have different files of one of the VM's disks; nil if they don't. A
 // host counts even if it can't take the VM: it may have the data all the same. A host whose file can't be seen doesn't.
@@ -38,8 +40,8 @@ func (p *Scheduler) copiesDiffer(ctx context.Context, all []candidate, d Desired
 	on := make([]map[string]fileCopy, len(hosts))
 
 	var wg sync.WaitGroup
-	for i, a := range hosts {
-		wg.Go(func() { on[i] = p.filesOn(ctx, a, d, disks) })
+	for i, c := range hosts {
+		wg.Go(func() { on[i] = p.filesOn(ctx, c, d, disks) })
 	}
 
 	wg.Wait()
@@ -63,32 +65,29 @@ func (p *Scheduler) copiesDiffer(ctx context.Context, all []candidate, d Desired
 	return nil
 }
 
-// answering returns the replies of the hosts that answered, in the order of their names.
-func answering(all []candidate) []inventory.Reply {
-	var hosts []inventory.Reply
-
-	for _, c := range all {
-		if c.Err == nil && !c.Fenced() {
-			hosts = append(hosts, c.Reply)
-		}
-	}
-
-	slices.SortFunc(hosts, func(a, b inventory.Reply) int { return inventory.ByHostName(a.Host, b.Host) })
+// answering returns the hosts that answered, in the order of their names.
+func answering(all []candidate) []candidate {
+	hosts := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return c.Err != nil || c.Fenced() })
+	slices.SortFunc(hosts, func(a, b candidate) int { return inventory.ByHostName(a.Host, b.Host) })
 
 	return hosts
 }
 
-// filesOn returns what a host has of the disks, by attribute. If the VM is pinned to another host, a volume that is a
-// disk of another VM is left out: names of volumes are unique only on one host.
+// filesOn returns what a host has of the disks, by attribute. If the host can't take the VM, a volume that is a disk of
+// another VM is left out: names of volumes are unique only on one host.
 func (p *Scheduler) filesOn(
-	ctx context.Context, a inventory.Reply, d Desired, disks map[string]string,
+	ctx context.Context, c candidate, d Desired, disks map[string]string,
 ) map[string]fileCopy {
-	paths := map[string]string{}
+	a, paths := c.Reply, map[string]string{}
+	files := map[string]fileCopy{}
 
 	for attribute, disk := range disks {
+		if d.Metadata.Host == "" && d.PlannedObjects.On(a.Host.Name, status.Volume, disk) {
+			files[attribute] = fileCopy{on: a.Host, at: disk, isNew: true}
+		}
+
 		file, device := d.diskOn(ctx, a, disk)
-		elsewhere := d.Metadata.Host != "" && d.Metadata.Host != a.Host.Name
-		others := elsewhere && file != disk && d.hasOtherUser(a.View, file)
+		others := len(c.problems) > 0 && file != disk && d.hasOtherUser(a.View, file)
 
 		if !device && !others && isAskable(file) {
 			paths[attribute] = file
@@ -96,7 +95,6 @@ func (p *Scheduler) filesOn(
 	}
 
 	wanted := slices.Compact(slices.Sorted(maps.Values(paths)))
-	files := map[string]fileCopy{}
 
 	var marks map[string]inventory.FileMark
 	if d.Planned {
@@ -107,7 +105,8 @@ func (p *Scheduler) filesOn(
 
 	for attribute, file := range paths {
 		if m, there := marks[file]; there {
-			files[attribute] = fileCopy{a.Host, file, m}
+			isNew := files[attribute].isNew || file != disks[attribute] && d.isFresh(file, m.Changed)
+			files[attribute] = fileCopy{on: a.Host, at: file, mark: m, isNew: isNew}
 		}
 	}
 
@@ -185,6 +184,17 @@ type fileCopy struct {
 	on   *inventory.Host
 	at   string
 	mark inventory.FileMark
+	// isNew says that no guest has written to it: it was just created, or will be.
+	isNew bool
+}
+
+// String describes the file for users.
+func (c fileCopy) String() string {
+	if c.mark == (inventory.FileMark{}) {
+		return "a new volume, which isn't created yet"
+	}
+
+	return c.mark.String()
 }
 
 // writtenDisks returns the paths, or "<pool>/<name>", of the disks that the VM writes to, by attribute. Those that are
@@ -216,7 +226,7 @@ func (d Desired) writtenDisks() map[string]string {
 func (p *Scheduler) differ(ctx context.Context, all []fileCopy) bool {
 	for i, a := range all {
 		for _, b := range all[i+1:] {
-			if !a.mark.SameFile(b.mark) && !a.mark.Alike(b.mark) && !p.sharePool(ctx, a, b) {
+			if (!a.isNew || !b.isNew) && !a.mark.SameFile(b.mark) && !a.mark.Alike(b.mark) && !p.sharePool(ctx, a, b) {
 				return true
 			}
 		}
@@ -245,7 +255,7 @@ func (p *Scheduler) sharePool(ctx context.Context, a, b fileCopy) bool {
 func unclearCopy(vm, pinned, attribute, file string, having []fileCopy) *inventory.Problem {
 	var lines strings.Builder
 	for _, c := range having {
-		fmt.Fprintf(&lines, "\n  - host %q: %s", c.on.Name, c.mark)
+		fmt.Fprintf(&lines, "\n  - host %q: %s", c.on.Name, c)
 	}
 
 	disk := strings.Split(attribute, ".")[1]

@@ -12,6 +12,8 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // TestCopiesDiffer_asks: the hosts are asked for their files, also those that can't take the VM. If the configuration
@@ -147,5 +149,94 @@ func TestCopiesDiffer_asksOnce(t *testing.T) {
 
 	if asked.Load() != 0 || listed.Load() != hosts || tell != 4 {
 		t.Errorf("%d programs looked at files, %d at directories; %d VMs were warned of", asked.Load(), listed.Load(), tell)
+	}
+}
+
+// TestCopiesDiffer_volumes: names of volumes are unique only on one host. A host's volume of that name is another VM's
+// if that VM uses it and the host can't take the new one. Volumes that are new on their hosts have nothing that a guest
+// wrote, so they are alike, and unlike what a host has already.
+func TestCopiesDiffer_volumes(t *testing.T) {
+	t.Parallel()
+
+	const (
+		id, file = "default-pool/root", "/default-pool/root"
+		other    = `<domain type='test'><name>db</name><uuid>6f3c1ba0-3c5e-4a4e-9d1c-52d1c5a6e001</uuid><devices>` +
+			`<disk type='file' device='disk'><source file='` + file + `'/><target dev='vda'/></disk></devices></domain>`
+	)
+
+	for name, c := range map[string]struct {
+		pinned        string
+		used, refused bool // on kvm2
+		absent        []string
+		planned, made []string
+		tells         bool
+	}{
+		"used by another VM":                    {used: true, tells: true},
+		"used by another VM, which has to stay": {used: true, refused: true},
+		"unused on a host that can't take it":   {refused: true, tells: true},
+		"another VM's, of a VM that is pinned":  {pinned: "kvm1", used: true, refused: true},
+		"planned where it isn't":                {absent: []string{"kvm1"}, planned: []string{"kvm1"}, tells: true},
+		"planned where the VM is pinned":        {pinned: "kvm1", absent: []string{"kvm1"}, planned: []string{"kvm1"}},
+		"planned on the only host that has it":  {absent: []string{"kvm1"}, planned: []string{"kvm2"}},
+		"planned on each host":                  {absent: []string{"kvm1", "kvm2"}, planned: []string{"kvm1", "kvm2"}},
+		"planned to be replaced":                {planned: []string{"kvm1", "kvm2"}},
+		"made on each host":                     {made: []string{"kvm1", "kvm2"}},
+		"made on one host":                      {made: []string{"kvm1"}, tells: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			changed := map[string]string{"kvm1": "1000.5", "kvm2": "2000.5"}
+			configs := map[string]inventory.HostConfig{}
+
+			for host, at := range changed {
+				configs[host] = inventory.HostConfig{
+					URI: "test://" + testNode(t),
+					FileMarks: func(context.Context, ...string) (map[string]inventory.FileMark, error) {
+						if slices.Contains(c.absent, host) {
+							return map[string]inventory.FileMark{}, nil
+						}
+
+						return map[string]inventory.FileMark{file: {Bytes: 1 << 20, Modified: at, Changed: at}}, nil
+					},
+				}
+			}
+
+			p, inv := testSchedulerOf(t, configs)
+			d := Desired{
+				Spec:     domain.Spec{Name: "web", Disks: map[string]domain.Disk{"root": {}}},
+				Metadata: domain.Metadata{Host: c.pinned}, Volumes: map[string]string{"root": id},
+				Planned: c.made == nil, Made: map[string][]string{},
+				PlannedObjects: status.PlannedObjects{{Kind: status.Volume, Name: id}: status.PlannedHosts{}},
+			}
+
+			for _, host := range c.planned {
+				d.PlannedObjects[status.HostObject{Kind: status.Volume, Name: id}][host] = ""
+			}
+
+			for _, host := range c.made {
+				d.Made[file] = append(d.Made[file], changed[host])
+			}
+
+			domains := map[string]*inventory.Entry{}
+			if c.used {
+				domains["db"] = inventory.NewEntry(libvirt.Domain{UUID: "db", Name: "db", PersistentXML: other})
+			}
+
+			all := []candidate{
+				{Reply: inventory.Reply{Host: inv.Host("kvm1"), View: inventory.NewView(nil, nil)}},
+				{Reply: inventory.Reply{Host: inv.Host("kvm2"), View: inventory.NewView(nil, domains)}},
+			}
+
+			if c.refused {
+				all[1].refuse("placement.host_labels", "it lacks labels")
+			}
+
+			if problem := p.copiesDiffer(t.Context(), all, d); (problem != nil) != c.tells {
+				t.Errorf("got %+v", problem)
+			} else if problem != nil && problem.Warning != (c.pinned != "") {
+				t.Errorf("got %+v", problem)
+			}
+		})
 	}
 }

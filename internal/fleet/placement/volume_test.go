@@ -99,13 +99,14 @@ func TestRBDImage(t *testing.T) {
 func TestDesired_freshFormat(t *testing.T) {
 	t.Parallel()
 
-	d := Desired{Made: map[string]string{"/p/new": "1.5", "/p/silent": ""}}
+	d := Desired{Made: map[string][]string{"/p/new": {"1.5", "1.7"}, "/p/silent": {""}}}
 
 	for name, c := range map[string]struct {
 		volume libvirt.Volume
 		want   string
 	}{
 		"just created":                   {libvirt.Volume{Path: "/p/new", Format: "qcow2", Changed: "1.5"}, "qcow2"},
+		"just created on another host":   {libvirt.Volume{Path: "/p/new", Format: "raw", Changed: "1.7"}, "raw"},
 		"written to since":               {libvirt.Volume{Path: "/p/new", Format: "qcow2", Changed: "1.6"}, ""},
 		"created by another run":         {libvirt.Volume{Path: "/p/old", Format: "qcow2", Changed: "1.5"}, ""},
 		"of a host that reports no time": {libvirt.Volume{Path: "/p/silent", Format: "qcow2"}, ""},

@@ -20,6 +20,8 @@ const (
 	NetworkBridge = "bridge of a network"
 	StoragePool   = "storage pool"
 	Secret        = "secret"
+	// Volume is a volume that a host doesn't have yet, as "<pool>/<name>".
+	Volume = "volume"
 )
 
 // HostObject is an object that a VM needs on its host and that a resource creates there.

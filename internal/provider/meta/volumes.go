@@ -16,8 +16,9 @@ type Volumes struct {
 	mu sync.Mutex
 	// kept says of each saved volume whether Terraform planned to keep or change it.
 	kept map[SavedVolume]bool
-	// made are the times of the last change of the volumes that this run has created, by path.
-	made map[string]string
+	// made are the times of the last change of the volumes that this run has created, by path: hosts may have one each
+	// there.
+	made map[string][]string
 	// owned are the volumes that become disks of VMs' own, with the VM's name.
 	owned map[SavedVolume]string
 	// removed are the volumes that are removed. left are those that leave a VM which stays, with the VM's name.
@@ -122,13 +123,13 @@ func (v *Volumes) Made(path, changed string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.made == nil {
-		v.made = map[string]string{}
+		v.made = map[string][]string{}
 	}
-	v.made[path] = changed
+	v.made[path] = append(v.made[path], changed)
 }
 
 // AllMade returns the times of the last change of the volumes that this run has created, by path.
-func (v *Volumes) AllMade() map[string]string {
+func (v *Volumes) AllMade() map[string][]string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return maps.Clone(v.made)

@@ -85,6 +85,29 @@ func TestAccVirtualMachine_olderCopy(t *testing.T) {
 	expect(t, tf.Fail(t, "apply", "planned"), refused[2:]...)
 	none()
 
+	// The same apply may create the volume on one host, while another host has an older one of its name. Volumes that it
+	// creates on several hosts are alike.
+	var created strings.Builder
+	create := func(host, volume string) {
+		fmt.Fprintf(&created, "resource \"virtfleet_volume\" %q {\n  name = %q\n  pool = \"default\"\n  size = \"1Mi\"\n"+
+			"  host = %[1]q\n  format = \"raw\"\n}\n", host, name+"-new.raw")
+		hosts := []acctest.Host{{Of: l.Host("kvm1")}, {Of: l.Host("kvm2")}}
+		tf.Config(t, acctest.Block{Lab: l, Hosts: hosts}.String()+created.String()+idleVM(l, name).with(hcl{
+			"run_strategy": quote("Halted"), "disks": "{ root = { volume = " + volume + " } }",
+			"depends_on": "[virtfleet_volume." + host + "]",
+		}).String())
+	}
+	older := l.Image(t, "kvm2", name+"-new.raw", "raw", 1<<20)
+	l.RefreshPool(t, "kvm2")
+	create("kvm1", quote("default/"+name+"-new.raw"))
+	expect(t, tf.Fail(t, "plan"), refused[0], `host "kvm1": a new volume, which isn't created yet`, `host "kvm2": 1Mi`)
+	l.Run(t, "kvm2", "rm", older)
+	l.RefreshPool(t, "kvm2")
+	create("kvm2", "virtfleet_volume.kvm1.id")
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
+
 	// Where the configuration says enough, it may be either.
 	warning := "Warning: Disks are used again: " + name
 	for host, disk := range map[string]string{"kvm1": plain, "kvm2": volume} {

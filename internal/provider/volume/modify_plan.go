@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
@@ -48,7 +49,7 @@ func (r *volumeResource) ModifyPlan(
 			"%q is not a key of the provider's hosts.", host.ValueString()))
 		return
 	}
-	resp.Diagnostics.Append(r.recordPlanned(ctx, req.Plan)...)
+	resp.Diagnostics.Append(r.recordPlanned(ctx, req.Plan, req.State.Raw.IsNull(), host)...)
 	if req.State.Raw.IsNull() {
 		r.planCreate(ctx, req, resp, host)
 		return
@@ -130,12 +131,20 @@ func (r *volumeResource) checkOwner(ctx context.Context, state *model) (diags di
 	return diags
 }
 
-// recordPlanned records the volume, if its place is known, for the VMs whose disks are made from it.
-func (r *volumeResource) recordPlanned(ctx context.Context, plan tfsdk.Plan) (diags diag.Diagnostics) {
+// recordPlanned records the volume, if its place is known, for the VMs whose disks are made from it, and the host that
+// gets it. A new volume without a host is in the only pool of that name, or in one that all its hosts share: then there
+// is no other volume of that name that could be mistaken for it.
+func (r *volumeResource) recordPlanned(
+	ctx context.Context, plan tfsdk.Plan, isNew bool, host types.String,
+) (diags diag.Diagnostics) {
 	var pool, name types.String
 	diags.Append(plan.GetAttribute(ctx, path.Root("pool"), &pool)...)
 	diags.Append(plan.GetAttribute(ctx, path.Root("name"), &name)...)
-	r.Data.Planned.PlanVolume(storage.Ref{Pool: pool.ValueString(), Name: name.ValueString()}.String())
+	id := storage.Ref{Pool: pool.ValueString(), Name: name.ValueString()}.String()
+	r.Data.Planned.PlanVolume(id)
+	if isNew && host.ValueString() != "" {
+		r.Data.Planned.Plan(status.Volume, id, []string{host.ValueString()})
+	}
 	return diags
 }
 
