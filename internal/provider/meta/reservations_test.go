@@ -18,7 +18,7 @@ func TestReservations_awaits(t *testing.T) {
 	}{
 		{"a", "b", true, false}, // nothing waits yet
 		{"b", "c", true, false}, // a waits for b, which is made once c has another address
-		{"c", "a", true, true}, // three rotate
+		{"c", "a", true, true},  // three rotate
 		{"a", "b", true, true},
 		{"d", "a", true, false}, // nothing waits for d
 		{"a", "by hand", false, false},
