@@ -40,6 +40,17 @@ func (s *Storage) IsWhole(ctx context.Context, host string, v libvirt.Volume) (b
 	return s.isWhole(ctx, host, v, begins)
 }
 
+// BeginsBlank reports whether the first chunk of a host's volume has no data, as after an interrupted upload of an
+// image.
+func (s *Storage) BeginsBlank(ctx context.Context, host string, v libvirt.Volume) (bool, error) {
+	h, err := s.host(host)
+	if err != nil {
+		return false, err
+	}
+	begins, err := beginning(ctx, h, v)
+	return err == nil && begins == nil, err
+}
+
 // isWhole is IsWhole for a copy with that beginning. An image may begin with zeros: then the content is compared with
 // the copy's name.
 func (s *Storage) isWhole(ctx context.Context, host string, v libvirt.Volume, begins []byte) (bool, error) {

@@ -138,8 +138,9 @@ func (r *imageResource) warnOfUsers(ctx context.Context, hosts hostset.Set, m *m
 		}
 		return users, nil
 	}
-	for _, use := range onhosts.InUse(ctx, hosts, m.noun(), users) {
-		diags.AddWarning("Image is in use", use+" "+onhosts.FailsInUse)
+	if uses := onhosts.InUse(ctx, hosts, m.noun(), users); len(uses) > 0 {
+		// Terraform shows only one of several warnings with the same title.
+		diags.AddWarning("Image is in use: "+m.ref().String(), strings.Join(uses, " ")+" "+onhosts.FailsInUse)
 	}
 	return diags
 }

@@ -1,7 +1,6 @@
 package meta
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -84,7 +83,8 @@ func (r *Reservations) Changing(id string) (done func()) {
 }
 
 // Awaits records that the change of a reservation waits for others, because they have a value that it is to get. It
-// reports whether all of these are being changed, too, and then whether another change waits for this one.
+// reports whether all of these are being changed, too, and then whether one of them waits for this one in turn, itself
+// or through others. Otherwise this one is made once the others have ended, as in a shift of addresses to a free one.
 func (r *Reservations) Awaits(id string, others []string) (change, awaited bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,10 +94,23 @@ func (r *Reservations) Awaits(id string, others []string) (change, awaited bool)
 			return false, false
 		}
 	}
-	for of, waitsFor := range r.changing {
-		awaited = awaited || of != id && slices.Contains(waitsFor, id)
+	return true, r.reaches(others, id, map[string]bool{})
+}
+
+// reaches reports whether one of the changes is that of id, or waits for it. seen are those that were looked at.
+func (r *Reservations) reaches(changes []string, id string, seen map[string]bool) bool {
+	for _, change := range changes {
+		if change == id {
+			return true
+		}
+		if !seen[change] {
+			seen[change] = true
+			if r.reaches(r.changing[change], id, seen) {
+				return true
+			}
+		}
 	}
-	return true, awaited
+	return false
 }
 
 func (r *Reservations) record(all *map[string]bool, id string) (was bool) {

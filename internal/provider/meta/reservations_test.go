@@ -3,7 +3,7 @@ package meta
 import "testing"
 
 // TestReservations_awaits: of changes that wait for each other, each learns that it is awaited. A change that waits for
-// a reservation that isn't changed isn't told to give way, and neither is one that nothing waits for.
+// a reservation that isn't changed isn't told to give way, and neither is one that those it waits for don't wait for.
 func TestReservations_awaits(t *testing.T) {
 	t.Parallel()
 	var r Reservations
@@ -17,8 +17,8 @@ func TestReservations_awaits(t *testing.T) {
 		change, awaited bool
 	}{
 		{"a", "b", true, false}, // nothing waits yet
-		{"b", "c", true, true},
-		{"c", "a", true, true}, // three rotate
+		{"b", "c", true, false}, // a waits for b, which is made once c has another address
+		{"c", "a", true, true},  // three rotate
 		{"a", "b", true, true},
 		{"d", "a", true, false}, // nothing waits for d
 		{"a", "by hand", false, false},

@@ -2,6 +2,8 @@ package onhosts
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -17,19 +20,26 @@ import (
 type Removal struct {
 	// Failed are the errors by host.
 	Failed map[string]error
-	// Kept are the other hosts, if the object was removed from none because those in Failed would have refused.
+	// Kept are the other hosts, if the object was removed from none because some of those in Failed would have refused.
 	Kept []string
 }
 
 // RemoveTogether removes an object from hosts, unless one of them would refuse: check returns why, and changes nothing.
-// It may be nil. The removal from a single host checks for itself.
+// It may be nil. A host that doesn't answer refuses nothing: the object is removed from the others. The removal from a
+// single host checks for itself.
 func RemoveTogether(ctx context.Context, hosts hostset.Set, check, remove Do) Removal {
-	if check != nil && len(hosts.Present()) > 1 {
-		if refused := check(ctx, hosts); len(refused) > 0 {
-			return Removal{Failed: refused, Kept: hosts.Without(value.Keys(refused)...).Names()}
+	if check == nil || len(hosts.Present()) < 2 {
+		return Removal{Failed: remove(ctx, hosts)}
+	}
+	failed := check(ctx, hosts)
+	rest := hosts.Without(value.Keys(failed)...)
+	for _, err := range failed {
+		if !errors.Is(err, libvirt.ErrUnreachable) {
+			return Removal{Failed: failed, Kept: rest.Names()}
 		}
 	}
-	return Removal{Failed: remove(ctx, hosts)}
+	maps.Copy(failed, remove(ctx, rest))
+	return Removal{Failed: failed}
 }
 
 // Left returns the hosts from which the object wasn't removed.

@@ -18,7 +18,7 @@ import (
 )
 
 // TestRemoval_refused: what one host refuses to remove stays on all hosts, whether they are destroyed or leave. What
-// fails only in the removal itself is gone from the others, which the error says.
+// fails only in the removal itself, or because the host doesn't answer, is gone from the others, which the error says.
 func TestRemoval_refused(t *testing.T) {
 	t.Parallel()
 	f, err := fleet.New(fleet.Config{Owner: "test", Hosts: map[string]fleet.HostConfig{
@@ -32,27 +32,31 @@ func TestRemoval_refused(t *testing.T) {
 	data, last := &meta.Data{Fleet: f}, value.NewStringMap(map[string]string{
 		"kvm1": Present, "kvm2": Present, "kvm3": Present,
 	})
-	failsOn := func(host string, tried *[]string) Do {
+	inUse := fmt.Errorf("%w: it is in use", libvirt.ErrOperationInvalid)
+	silent := fmt.Errorf("%w: no route to host", libvirt.ErrUnreachable)
+	failsOn := func(host string, err error, tried *[]string) Do {
 		return func(_ context.Context, hosts hostset.Set) map[string]error {
 			*tried = append(*tried, hosts.Names()...)
 			if _, asked := hosts.Host(host); asked {
-				return map[string]error{host: fmt.Errorf("%w: it is in use", libvirt.ErrOperationInvalid)}
+				return map[string]error{host: err}
 			}
 			return map[string]error{}
 		}
 	}
 	for _, c := range []struct {
 		check, remove string // the host on which it fails
+		err           error
 		tried         []string
 		says, states  string
 	}{
-		{"kvm3", "", nil, "It stays on %s as well", "kvm1 kvm2 kvm3"},
-		{"", "kvm3", []string{"kvm2", "kvm3"}, "It is removed from %s, but not from this host", "kvm1 kvm3"},
+		{"kvm3", "", inUse, nil, "It stays on %s as well", "kvm1 kvm2 kvm3"},
+		{"", "kvm3", inUse, []string{"kvm2", "kvm3"}, "It is removed from %s, but not from this host", "kvm1 kvm3"},
+		{"kvm3", "", silent, []string{"kvm2"}, "It is removed from %s, but not from this host", "kvm1 kvm3"},
 	} {
 		var checked, removed []string
 		change := Change{
-			Data: data, Noun: "network", TypeName: "virtfleet_network", Check: failsOn(c.check, &checked),
-			Remove: failsOn(c.remove, &removed), Put: Each(func(context.Context, *libvirt.Host) error { return nil }),
+			Data: data, Noun: "network", TypeName: "virtfleet_network", Check: failsOn(c.check, c.err, &checked),
+			Remove: failsOn(c.remove, c.err, &removed), Put: Each(func(context.Context, *libvirt.Host) error { return nil }),
 			UUID: func(context.Context, *libvirt.Host) (string, error) { return "same", nil },
 		}
 		states, _, said := change.Update(t.Context(), f.Connections().Named("kvm1"), last)
@@ -69,8 +73,8 @@ func TestRemoval_refused(t *testing.T) {
 			t.Errorf("%+v: removed from %v", c, removed)
 		}
 	}
-	if left := RemoveTogether(t.Context(), f.Connections().Named("kvm3"), failsOn("kvm3", new([]string)),
-		failsOn("", new([]string))); len(left.Failed) > 0 {
+	if left := RemoveTogether(t.Context(), f.Connections().Named("kvm3"), failsOn("kvm3", inUse, new([]string)),
+		failsOn("", nil, new([]string))); len(left.Failed) > 0 {
 		t.Errorf("a single host is checked twice: %v", left)
 	}
 }

@@ -60,8 +60,8 @@ func (r *poolResource) checkInCommon(
 			block, _, _ := strings.Cut(common, ".")
 			diags.AddAttributeError(path.Root(block), "Storage of another pool", fmt.Sprintf("On host %q storage pool %q has "+
 				"%s, as storage pool %q would. libvirt refuses the second one.\n\nUse the pool that is there, or change %s. If "+
-				"that pool is to be removed or changed, do so first, in an apply of its own. %s", host, name, common, pool.Name,
-				block, tfdiag.DestroyAnyway))
+				"this plan removes or changes storage pool %[2]q, apply that first, without this one. %[6]s", host, name, common,
+				pool.Name, block, tfdiag.DestroyAnyway))
 		}
 	}
 	return diags

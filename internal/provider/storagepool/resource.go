@@ -276,10 +276,11 @@ func (r *poolResource) Update(ctx context.Context, req resource.UpdateRequest, r
 	resp.Diagnostics.Append(diags...)
 	if complete {
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, originKey, origin.Applied(pool))...)
-		resp.Diagnostics.Append(declared.write(ctx, pool, resp.Private)...)
 	} else {
 		plan.RefreshTriggers = state.RefreshTriggers // The next plan has the hosts read the pool.
 	}
+	// Also where it failed: the next read finds the hosts that lack what is newly declared.
+	resp.Diagnostics.Append(declared.write(ctx, pool, resp.Private)...)
 	plan.HostStates = states
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }

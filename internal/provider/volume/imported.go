@@ -42,13 +42,6 @@ func (r *volumeResource) refusesImport(
 	if f.Err == nil {
 		f.Err = r.verifyNoHalfCopy(ctx, found.Host, *found.Value)
 	}
-	if f.Err == nil && storage.IsCopyName(found.Value.Name) {
-		var whole bool
-		if whole, f.Err = s.IsWhole(ctx, found.Host, *found.Value); f.Err == nil && !whole {
-			f.Err = fmt.Errorf("%w: its upload was interrupted", storage.ErrIncomplete)
-			f.Remedy = "Apply the virtfleet_image of this name again, which completes the copy."
-		}
-	}
 	if f.Err == nil {
 		var owner string
 		if owner, f.Err = s.Owner(ctx, found.Host, *found.Value); owner != "" {
@@ -58,10 +51,30 @@ func (r *volumeResource) refusesImport(
 		}
 	}
 	if f.Err == nil {
+		diags.Append(state.warnOfUpload(ctx, s, found)...)
 		return false
 	}
 	diags.Append(f.Error())
 	return true
+}
+
+// warnOfUpload returns a warning for an imported volume that may be what an interrupted upload of an image has left.
+// There is no record of uploads, and any volume may have such a name, for example one with a MAC address, and no data
+// yet: so that isn't refused.
+func (m *model) warnOfUpload(
+	ctx context.Context, s *storage.Storage, found hostset.Answer[libvirt.Volume],
+) (diags diag.Diagnostics) {
+	if !storage.IsCopyName(found.Value.Name) {
+		return nil
+	}
+	if blank, err := s.BeginsBlank(ctx, found.Host, *found.Value); err != nil || !blank {
+		return nil
+	}
+	diags.AddWarning("Volume may be incomplete: "+m.id(), fmt.Sprintf("On host %q it has no data at its beginning, and a "+
+		"name like that of an image's copy. An upload of an image that was interrupted leaves such a volume.\n\nIf it is "+
+		"one, don't import it, or run \"terraform state rm\" for it. Then apply its virtfleet_image, which completes the "+
+		"copy. Otherwise there is nothing to do.", found.Host))
+	return diags
 }
 
 // unaskedImport returns the failure of an import because a host that shares the volume's pool can't be asked.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
@@ -49,8 +50,9 @@ func (r *volumeResource) warnOfUsers(ctx context.Context, state *model) (diags d
 	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 		return r.Data.Storage().SeenUsers(ctx, h.Name(), state.ref(), false)
 	}
-	for _, use := range onhosts.InUse(ctx, hosts, state.noun(), users) {
-		diags.AddWarning("Volume is in use", use+" "+onhosts.FailsInUse)
+	if uses := onhosts.InUse(ctx, hosts, state.noun(), users); len(uses) > 0 {
+		// Terraform shows only one of several warnings with the same title.
+		diags.AddWarning("Volume is in use: "+state.id(), strings.Join(uses, " ")+" "+onhosts.FailsInUse)
 	}
 	return diags
 }
