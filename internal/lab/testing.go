@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -16,10 +15,6 @@ import (
 
 // stepTimeout bounds what a test asks of the lab: starting a daemon on a busy machine is the longest.
 const stepTimeout = 2 * time.Minute
-
-// longestTest is several times what the slowest test with its subtests takes on a busy machine. All waits of tests are
-// shorter: what takes longer hangs.
-const longestTest = 30 * time.Minute
 
 // Open finds the running lab. Without TF_ACC, which is how acceptance tests are asked for, it skips the test; with it,
 // a lab that isn't up is a failure. The tests of all packages share one lab: they give everything that they create
@@ -33,28 +28,12 @@ func Open(t testing.TB) *Lab {
 	if err != nil {
 		t.Fatalf("TF_ACC is set, but %v", err)
 	}
-	failIfHung(t)
 	for _, m := range l.machines() {
 		if pid, err := m.pid(); err != nil || pid == 0 {
 			t.Fatalf("TF_ACC is set, but machine %s of the lab in %s doesn't run (%v): make lab-down lab-up", m.name, l.Dir, err)
 		}
 	}
 	return l
-}
-
-// failIfHung ends the test program if the test takes too long, and prints what each of its goroutines waits for. The
-// time limit of the test program would come after that of the whole run, which says nothing. Benchmarks and a long soak
-// take as long as they are told to.
-func failIfHung(t testing.TB) {
-	t.Helper()
-	if _, ok := t.(*testing.T); !ok || os.Getenv("SOAK_MINUTES") != "" || os.Getenv("SOAK_SHRINK") != "" {
-		return
-	}
-	hung := time.AfterFunc(longestTest, func() {
-		debug.SetTraceback("all")
-		panic(fmt.Sprintf("%s has run for %v", t.Name(), longestTest))
-	})
-	t.Cleanup(func() { hung.Stop() })
 }
 
 // Name makes a name for something that the test creates: no other test and no other run of this one has it.
