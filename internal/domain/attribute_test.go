@@ -409,7 +409,8 @@ func TestGroups_anotherBackendForgetsItsSource(t *testing.T) {
 	}
 	d = parse(t, `<domain><devices><rng model="virtio"><backend model="egd" type="udp"><source mode="connect" host="h"/>
   </backend></rng></devices></domain>`)
-	if err := d.Apply(Spec{Values: Values{"devices.rng.backend": "random", "devices.rng.source": "/dev/random"}}); err != nil {
+	values := Values{"devices.rng.backend": "random", "devices.rng.source": "/dev/random"}
+	if err := d.Apply(Spec{Values: values}); err != nil {
 		t.Fatal(err)
 	}
 	if xml := output(t, d); !strings.Contains(xml, `<backend model="random">/dev/random</backend>`) {

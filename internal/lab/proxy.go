@@ -213,7 +213,7 @@ func (p *Proxy) pass(from, to net.Conn, depth func() int, deepest *int) {
 		// A look at the host may end this goroutine, as Fatal does. The reader must not block on a channel without a reader.
 		defer func() {
 			_ = from.Close()
-			for range pieces { //nolint:revive // they are dropped
+			for range pieces {
 			}
 		}()
 		for next := range pieces {

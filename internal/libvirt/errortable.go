@@ -104,8 +104,8 @@ var kinds = map[golibvirt.ErrorNumber]error{
 	golibvirt.ERR_INVALID_STREAM:            ErrInternal,
 }
 
-// ofClient are the parts of libvirt whose errors come from the client, when it opens a connection to a daemon. Any other
-// comes from the daemon, through an intact connection.
+// ofClient are the parts of libvirt whose errors come from the client, when it opens a connection to a daemon. Any
+// other comes from the daemon, through an intact connection.
 var ofClient = map[golibvirt.ErrorDomain]bool{golibvirt.FROM_RPC: true, golibvirt.FROM_REMOTE: true}
 
 // breaksConnection are the numbers that libvirt's client returns for a call whose connection broke. They also have

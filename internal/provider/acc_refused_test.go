@@ -18,7 +18,8 @@ func TestAccProvider_refusedByDaemon(t *testing.T) {
 	l.AddUser(t, h, "stranger", "libvirt")
 	l.Run(t, h.Name, "sh", "-ec", "groups=$(grep -v ^stranger: /etc/group); echo \"$groups\" >/etc/group")
 	tf := acctest.NewCLI(t)
-	tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: h, URI: "qemu+ssh://stranger@" + h.Address + "/system"}}}.String()+
+	hosts := []acctest.Host{{Of: h, URI: "qemu+ssh://stranger@" + h.Address + "/system"}}
+	tf.Config(t, acctest.Block{Lab: l, Hosts: hosts}.String()+
 		"resource \"virtfleet_network\" \"this\" { name = \"none\" }\n")
 	out := strings.Join(strings.Fields(tf.Fail(t, "apply")), " ")
 	if !strings.Contains(out, "libvirt's daemon opens no connection") || !strings.Contains(out, "The host is up") ||

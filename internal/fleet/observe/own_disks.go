@@ -9,8 +9,8 @@ import (
 )
 
 // NoteReplaced notes in which own disks' places a stopped VM has files that aren't based on the volumes of these disks,
-// and where that is unknown. libvirt doesn't say what the file of a VM that is off is based on: it may be the overlay of
-// a snapshot, or any file that a user has put into the definition. Hosts are asked only about such files.
+// and where that is unknown. libvirt doesn't say what the file of a VM that is off is based on: it may be the overlay
+// of a snapshot, or any file that a user has put into the definition. Hosts are asked only about such files.
 func (ob *Observer) NoteReplaced(ctx context.Context, vm *inventory.VM) {
 	if vm.Active || vm.PersistentSpec == nil {
 		return
@@ -33,7 +33,9 @@ func (ob *Observer) NoteReplaced(ctx context.Context, vm *inventory.VM) {
 }
 
 // isBasedOn reports whether an image is based on a file, and whether that is known.
-func (ob *Observer) isBasedOn(ctx context.Context, vm *inventory.VM, disk domain.Disk, base string) (based, known bool) {
+func (ob *Observer) isBasedOn(
+	ctx context.Context, vm *inventory.VM, disk domain.Disk, base string,
+) (based, known bool) {
 	if slices.ContainsFunc(disk.Backing, func(b domain.DiskSource) bool { return b.Name() == base }) {
 		return true, true
 	}

@@ -38,7 +38,8 @@ type HostSamples struct {
 }
 
 // FindByLabels returns the VMs that have all of the labels, ordered by name. If a host doesn't answer, which may have
-// more of them, or decides where one of them is, FindByLabels returns ErrUnreachable as well, and the VMs that it found.
+// more of them, or decides where one of them is, FindByLabels returns ErrUnreachable as well, and the VMs that it
+// found.
 func (ob *Observer) FindByLabels(ctx context.Context, labels map[string]string) ([]*inventory.VM, error) {
 	answers, err := ob.hosts.Snapshot(ctx)
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 )
 
 // awaitFree waits until no other reservation has a value of the planned one any more, as long as the same run changes
-// those. If their updates wait for this one in turn, as when two swap or three rotate addresses, it removes this one, so
-// that no two ever have the same value; removed says so. It returns the other reservations that still have a value.
+// those. If their updates wait for this one in turn, as when two swap or three rotate addresses, it removes this one,
+// so that no two ever have the same value; removed says so. It returns the other reservations that still have a value.
 func (r *hostResource) awaitFree(
 	ctx context.Context, targets hostset.Set, plan, state *model,
 ) (removed bool, taken map[string]error) {

@@ -47,9 +47,9 @@ func (e *LimitError) remedy() string {
 
 // remedyOfCopy says how to continue after a new disk that wasn't complete in time.
 func (e *LimitError) remedyOfCopy() string {
-	return "If the disk only takes long, raise " + e.Attribute + " to more than twice that time, and apply again: the next " +
-		"apply waits until libvirt has ended what it still makes of this disk, and then makes all of the disk again. If the " +
-		"host doesn't answer, check that it is up."
+	return "If the disk only takes long, raise " + e.Attribute + " to more than twice that time, and apply again: the " +
+		"next apply waits until libvirt has ended what it still makes of this disk, and then makes all of the disk " +
+		"again. If the host doesn't answer, check that it is up."
 }
 
 // cleaningUp is the time after a limit that isn't mentioned.

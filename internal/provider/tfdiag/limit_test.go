@@ -79,7 +79,8 @@ func TestFailure_callEndedByLimit(t *testing.T) {
 		VM: "web", Detail: "creating disk \"root\"", Err: fmt.Errorf("%w: %w", storage.ErrIncompleteInTime, late),
 	}
 	got := tfdiag.Failure{Verb: "x", Noun: "x", Err: begun}.Error().Detail()
-	if !strings.Contains(got, "raise timeouts.update to more than twice that time") || strings.Contains(got, "recognized") {
+	says := strings.Contains(got, "raise timeouts.update to more than twice that time")
+	if !says || strings.Contains(got, "recognized") {
 		t.Errorf("a disk that is made again each time: %s", got)
 	}
 	locked := &fleet.Error{VM: "web", Kind: fleet.ErrLocked, Detail: "alice@desk is updating it", Err: late}

@@ -39,9 +39,9 @@ var causes = []kindRemedy{
 	{libvirt.ErrNoDaemon, "Check on the host that libvirt's daemon runs: \"systemctl status libvirtd virtqemud\", and " +
 		"\"journalctl -u libvirtd -u virtqemud\" to see why it ended. The user needs access to its socket. Nothing was " +
 		"removed from the state. " + planWithout},
-	{libvirt.ErrRefused, "The host is up: don't declare it fenced, because its VMs run on. Remove the cause that libvirt's " +
-		"daemon names, see \"journalctl -u libvirtd -u virtqemud\" there, or connect as root. Nothing was removed from the " +
-		"state. " + planWithout},
+	{libvirt.ErrRefused, "The host is up: don't declare it fenced, because its VMs run on. Remove the cause that " +
+		"libvirt's daemon names, see \"journalctl -u libvirtd -u virtqemud\" there, or connect as root. Nothing was " +
+		"removed from the state. " + planWithout},
 }
 
 // remedies are for errors without advice of their own. The first match counts, so specific kinds come before general

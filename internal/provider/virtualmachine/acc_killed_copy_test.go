@@ -75,7 +75,8 @@ func TestAccVirtualMachine_killedCopy(t *testing.T) {
 		case <-time.After(soon):
 			t.Fatalf("the apply outlasts its time:\n%s", apply.Output())
 		}
-		if said := strings.Join(strings.Fields(apply.Output()), " "); !strings.Contains(said, "raise timeouts.create to more") {
+		said := strings.Join(strings.Fields(apply.Output()), " ")
+		if !strings.Contains(said, "raise timeouts.create to more") {
 			t.Errorf("the apply doesn't say what to set:\n%s", said)
 		}
 	}

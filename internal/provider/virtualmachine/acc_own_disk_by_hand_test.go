@@ -12,9 +12,9 @@ import (
 )
 
 // TestAccVirtualMachine_ownDiskDetachedByHand: a disk that was made with the VM, and that a user has detached, is
-// attached again while it is declared, and is the same one under a new key. The plan names a file that a user has put in
-// its place. When it isn't declared, it is never deleted by an apply whose plan doesn't say so. When a user has removed
-// the whole definition, the plan says where the data is, and the next VM can have it.
+// attached again while it is declared, and is the same one under a new key. The plan names a file that a user has put
+// in its place. When it isn't declared, it is never deleted by an apply whose plan doesn't say so. When a user has
+// removed the whole definition, the plan says where the data is, and the next VM can have it.
 func TestAccVirtualMachine_ownDiskDetachedByHand(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

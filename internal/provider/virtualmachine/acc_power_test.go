@@ -266,11 +266,11 @@ func TestAccPower_changedSincePlan(t *testing.T) {
 	}
 	expect(t, tf.Run(t, "apply"), "Warning: Virtual machine will be restarted", prefix+"plugged")
 	noChanges(t, tf)
-	destroyAndCheck(t, l, tf, append(names, removed)...)
+	destroyAndCheck(t, l, tf, append(slices.Clone(names), removed)...)
 }
 
-// TestAccPower_replacedSincePlan: a VM that was off when its replacement was planned, and has been started since, stays.
-// A plan that shows that it runs replaces it, whatever became of the plan before.
+// TestAccPower_replacedSincePlan: a VM that was off when its replacement was planned, and has been started since,
+// stays. A plan that shows that it runs replaces it, whatever became of the plan before.
 func TestAccPower_replacedSincePlan(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

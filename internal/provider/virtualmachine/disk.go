@@ -60,13 +60,13 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	},
 	"block": schema.StringAttribute{
 		MarkdownDescription: "Path of a block device on the host. If the host is reached over SSH, the plan looks for " +
-			"it; a missing device is an error if `run_strategy` starts the VM. If several hosts have one of that path, and the " +
-			"VM has no `host`, the plan warns.", Optional: true,
+			"it; a missing device is an error if `run_strategy` starts the VM. If several hosts have one of that path, and " +
+			"the VM has no `host`, the plan warns.", Optional: true,
 	},
 	"volume": schema.StringAttribute{
 		MarkdownDescription: "Existing volume in a storage pool of the host: the `id` of a `virtfleet_volume` " +
-			"(`<pool>/<name>`), or a path. For pools of type `iscsi-direct` and `gluster`, use `network`. The disk gets the " +
-			"login of an `rbd` pool once; later differences aren't shown.",
+			"(`<pool>/<name>`), or a path. For pools of type `iscsi-direct` and `gluster`, use `network`. The disk gets " +
+			"the login of an `rbd` pool once; later differences aren't shown.",
 		Optional: true,
 	},
 	"network": schema.SingleNestedAttribute{

@@ -102,8 +102,8 @@ func (r *Resource) checkDestroy(ctx context.Context, state *model, private meta.
 	return append(diags, r.warnAboutRemoval(ctx, vm, lost)...)
 }
 
-// recordIfOff records whether a VM is off that is destroyed, also for another one in its place. The state doesn't say it:
-// Terraform may give the destroy of a VM that is no longer declared the state that was saved last.
+// recordIfOff records whether a VM is off that is destroyed, also for another one in its place. The state doesn't say
+// it: Terraform may give the destroy of a VM that is no longer declared the state that was saved last.
 func (r *Resource) recordIfOff(ctx context.Context, vm *fleet.VM, private meta.PrivateWriter) diag.Diagnostics {
 	// The end of a maintenance may start the VM in the same apply.
 	evicted, err := r.Data.Fleet.Evicted(ctx, vm)

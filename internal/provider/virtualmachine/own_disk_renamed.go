@@ -112,8 +112,8 @@ func withRenamed(declared, prior types.Map) types.Map {
 	return mapOf(diskType, before)
 }
 
-// warnRenamed warns that disks with new keys are existing ones: the plan shows an old key that goes and a new one, as it
-// does where a disk is deleted and another one created.
+// warnRenamed warns that disks with new keys are existing ones: the plan shows an old key that goes and a new one, as
+// it does where a disk is deleted and another one created.
 func (p planning) warnRenamed(existing map[string]object) (diags diag.Diagnostics) {
 	if p.config.Disks.IsUnknown() {
 		return nil
@@ -133,8 +133,8 @@ func (p planning) warnRenamed(existing map[string]object) (diags diag.Diagnostic
 		return nil
 	}
 	name := text(p.state.Name)
-	diags.AddAttributeWarning(path.Root("disks"), "Disks get other keys: "+name, fmt.Sprintf("Virtual machine %q declares "+
-		"disks under new keys, with the pool, image and size of disks that it no longer declares. They are the same disks, and "+
-		"keep their data:%s\n\nTo have a new disk instead, apply the removal of the old one first.", name, list))
+	diags.AddAttributeWarning(path.Root("disks"), "Disks get other keys: "+name, fmt.Sprintf("Virtual machine %q "+
+		"declares disks under new keys, with the pool, image and size of disks that it no longer declares. They are the "+
+		"same disks, and keep their data:%s\n\nTo have a new disk instead, apply the removal of the old one first.", name, list))
 	return diags
 }

@@ -151,15 +151,19 @@ func TestOwnDisk_renamedAmongOthers(t *testing.T) {
 		at      string
 		removed []string
 	}{
-		"another is removed":       {in{"a": scsi, "b": usb}, in{"new": scsi}, "a", []string{"b"}},
-		"another is added":         {in{"a": scsi}, in{"new": scsi, "b": usb}, "a", nil},
-		"one for another":          {in{"a": scsi, "b": disk.with(in{"size": "1Gi"})}, in{"new": scsi, "c": usb}, "a", []string{"b"}},
-		"by the bus":               {in{"a": disk, "b": usb}, in{"new": usb}, "b", []string{"a"}},
-		"by the default bus":       {in{"a": disk, "b": usb}, in{"new": disk}, "a", []string{"b"}},
-		"by the serial number":     {in{"a": serial("A"), "b": serial("B")}, in{"new": serial("B")}, "b", []string{"a"}},
-		"by no serial number":      {in{"a": serial("A"), "b": disk}, in{"new": disk}, "b", []string{"a"}},
-		"by the boot order":        {in{"a": disk.with(in{"boot_order": 1}), "b": disk}, in{"new": disk}, "b", []string{"a"}},
-		"both renamed":             {in{"a": serial("A"), "b": serial("B")}, in{"new": serial("B"), "c": serial("A")}, "b", nil},
+		"another is removed": {in{"a": scsi, "b": usb}, in{"new": scsi}, "a", []string{"b"}},
+		"another is added":   {in{"a": scsi}, in{"new": scsi, "b": usb}, "a", nil},
+		"one for another": {
+			in{"a": scsi, "b": disk.with(in{"size": "1Gi"})}, in{"new": scsi, "c": usb}, "a", []string{"b"},
+		},
+		"by the bus":           {in{"a": disk, "b": usb}, in{"new": usb}, "b", []string{"a"}},
+		"by the default bus":   {in{"a": disk, "b": usb}, in{"new": disk}, "a", []string{"b"}},
+		"by the serial number": {in{"a": serial("A"), "b": serial("B")}, in{"new": serial("B")}, "b", []string{"a"}},
+		"by no serial number":  {in{"a": serial("A"), "b": disk}, in{"new": disk}, "b", []string{"a"}},
+		"by the boot order":    {in{"a": disk.with(in{"boot_order": 1}), "b": disk}, in{"new": disk}, "b", []string{"a"}},
+		"both renamed": {
+			in{"a": serial("A"), "b": serial("B")}, in{"new": serial("B"), "c": serial("A")}, "b", nil,
+		},
 		"the rest is one":          {in{"a": scsi, "b": usb}, in{"c": scsi, "new": disk}, "b", nil},
 		"another serial number":    {in{"a": serial("A")}, in{"new": serial("B")}, "", []string{"a"}},
 		"and one without":          {in{"a": serial("A")}, in{"b": serial("B"), "new": disk}, "", []string{"a"}},
