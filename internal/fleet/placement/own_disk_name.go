@@ -59,8 +59,8 @@ func (d Desired) warnUnusedVolumes(ctx context.Context, vm *inventory.VM) []inve
 		problems = append(problems, inventory.Problem{
 			Attribute: OwnDiskAttribute(key, "pool"), Warning: true, Summary: "Kept volume isn't used",
 			Detail: fmt.Sprintf("Disk %q of VM %q is new. Storage pool %q on host %q has the volume %q of an earlier disk "+
-				"of this key, which was kept when that was removed. The new disk is another volume, without its data.", key, vm.Name,
-				d.OwnDisks[key].Pool, vm.Host, v.Name),
+				"of this key, which was kept when that was removed. The new disk is another volume, without its data.", key,
+				vm.Name, d.OwnDisks[key].Pool, vm.Host, v.Name),
 			Remedy: fmt.Sprintf("To use the volume that was kept, declare volume = %q in place of pool and what belongs to "+
 				"pool. If nothing needs it, delete it: virsh vol-delete --pool %s %s", d.OwnDisks[key].Pool+"/"+v.Name,
 				d.OwnDisks[key].Pool, v.Name),

@@ -121,8 +121,8 @@ func (p planning) warnKept(existing map[string]object) (diags diag.Diagnostics) 
 	name := text(p.state.Name)
 	diags.AddAttributeWarning(path.Root("disks"), "Disks of the virtual machine are kept", fmt.Sprintf("Virtual machine "+
 		"%q no longer declares these disks, which were created with it. Their on_destroy is \"keep\": the apply detaches "+
-		"them, and they stay on host %q:%s\n\nTo use such a disk again, declare it with its volume, or file = \"<its path>\", "+
-		"in place of pool and what belongs to pool. With pool, a disk is a new one, even under the same key.",
+		"them, and they stay on host %q:%s\n\nTo use such a disk again, declare it with its volume, or file = "+
+		"\"<its path>\", in place of pool and what belongs to pool. With pool, a disk is a new one, even under the same key.",
 		name, text(p.state.CurrentHost), list))
 	return diags
 }

@@ -135,6 +135,7 @@ func (p planning) warnRenamed(existing map[string]object) (diags diag.Diagnostic
 	name := text(p.state.Name)
 	diags.AddAttributeWarning(path.Root("disks"), "Disks get other keys: "+name, fmt.Sprintf("Virtual machine %q "+
 		"declares disks under new keys, with the pool, image and size of disks that it no longer declares. They are the "+
-		"same disks, and keep their data:%s\n\nTo have a new disk instead, apply the removal of the old one first.", name, list))
+		"same disks, and keep their data:%s\n\nTo have a new disk instead, apply the removal of the old one first.",
+		name, list))
 	return diags
 }
