@@ -295,7 +295,9 @@ func TestLab_ownDisksThatNoPlanRemoves(t *testing.T) {
 		disk, made := d.Spec.Disks[from], d.OwnDisks[from]
 		undeclare(from)
 		d.Spec.Disks[to], d.OwnDisks[to] = disk, made
+		d.Renamed = map[string]string{to: from}
 		update()
+		d.Renamed = nil
 		has(all...)
 
 		if !strings.Contains(defined(), at("disk4")) {
