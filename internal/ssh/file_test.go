@@ -208,8 +208,8 @@ func TestDirectoryMarks_hungMount(t *testing.T) {
 	noError(t, os.WriteFile(file, []byte("content"), 0o600))
 	noError(t, os.Mkdir(mount, 0o700))
 	hangs, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
-	if errors.Is(err, os.ErrNotExist) || os.Geteuid() != 0 {
-		t.Skip("only root may mount a filesystem, on a computer that has FUSE")
+	if os.Getenv("TF_ACC") == "" && (errors.Is(err, os.ErrNotExist) || os.Geteuid() != 0) {
+		t.Skip("only root may mount a filesystem, on a computer that has FUSE: \"make test\" fails there")
 	}
 	noError(t, err)
 	t.Cleanup(func() { _ = hangs.Close() }) // This ends who waits for the filesystem, which never answers.
