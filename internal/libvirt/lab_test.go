@@ -37,7 +37,7 @@ func guestXML(l *lab.Lab, name, words, devices string) string {
     <type arch='x86_64' machine='q35'>hvm</type>
     <kernel>%s</kernel>
     <initrd>%s</initrd>
-    <cmdline>console=ttyS0 quiet no_timer_check %s</cmdline>
+    <cmdline>%s %s</cmdline>
   </os>
   <features><acpi/></features>
   <devices>
@@ -52,7 +52,7 @@ func guestXML(l *lab.Lab, name, words, devices string) string {
     %s
     %s
   </devices>
-</domain>`, name, l.KernelPath(), l.InitrdPath(), words, lab.ConsoleLog(name), agentChannel, devices)
+</domain>`, name, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, lab.ConsoleLog(name), agentChannel, devices)
 }
 
 // defineGuest defines a guest with these words on its kernel command line, until the test ends.

@@ -170,7 +170,7 @@ func StartVM(t testing.TB, l *lab.Lab, h *lab.Host, export *lab.Export, words st
   <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1"><virtfleet:labels>
     <virtfleet:label key="app.name" value="web"/></virtfleet:labels></virtfleet:vm></metadata>
   <os><type arch="x86_64" machine="q35">hvm</type><kernel>%s</kernel><initrd>%s</initrd>
-    <cmdline>console=ttyS0 quiet no_timer_check %s</cmdline></os>
+    <cmdline>%s %s</cmdline></os>
   <features><acpi/></features>
   <devices>
     <disk type="network" device="disk"><driver name="qemu" type="raw" cache="none" error_policy="stop"/>
@@ -181,7 +181,7 @@ func StartVM(t testing.TB, l *lab.Lab, h *lab.Host, export *lab.Export, words st
     <channel type="unix"><target type="virtio" name="org.qemu.guest_agent.0"/></channel>
     <serial type="file"><source path="%s"/></serial>
   </devices>
-</domain>`, export.Name, l.KernelPath(), l.InitrdPath(), words, export.Name, export.Host, export.Port,
+</domain>`, export.Name, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, export.Name, export.Host, export.Port,
 		lab.ConsoleLog(export.Name)))
 	l.Virsh(t, h.Name, "start", export.Name)
 }

@@ -44,7 +44,7 @@ func define(t *testing.T, l *lab.Lab, host, label, words string) (id, name strin
   <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1"><virtfleet:labels>
     <virtfleet:label key="test" value="%s"/></virtfleet:labels></virtfleet:vm></metadata>
   <os><type arch="x86_64" machine="q35">hvm</type><kernel>%s</kernel><initrd>%s</initrd>
-    <cmdline>console=ttyS0 quiet no_timer_check noagent %s</cmdline></os>
+    <cmdline>%s noagent %s</cmdline></os>
   <features><acpi/></features>
   <perf><event name="cpu_clock" enabled="yes"/><event name="page_faults" enabled="yes"/>
     <event name="context_switches" enabled="yes"/><event name="task_clock" enabled="no"/></perf>
@@ -55,7 +55,7 @@ func define(t *testing.T, l *lab.Lab, host, label, words string) (id, name strin
     <interface type="network"><source network="default"/><model type="virtio"/><alias name="ua-net-lan"/></interface>
     <serial type="file"><source path="%s"/></serial>
   </devices>
-</domain>`, name, id, label, l.KernelPath(), l.InitrdPath(), words, export.Name, export.Host, export.Port,
+</domain>`, name, id, label, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, export.Name, export.Host, export.Port,
 		lab.ConsoleLog(name)))
 	return id, name
 }

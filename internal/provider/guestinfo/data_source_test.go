@@ -44,10 +44,10 @@ func define(t *testing.T, l *lab.Lab, words, devices string) (id, name string) {
 	l.Define(t, "kvm2", fmt.Sprintf(`<domain type="qemu">
   <name>%s</name><uuid>%s</uuid><memory unit="MiB">128</memory><vcpu>1</vcpu>
   <os><type arch="x86_64" machine="q35">hvm</type><kernel>%s</kernel><initrd>%s</initrd>
-    <cmdline>console=ttyS0 quiet no_timer_check %s</cmdline></os>
+    <cmdline>%s %s</cmdline></os>
   <features><acpi/></features>
   <devices>%s<serial type="file"><source path="%s"/></serial></devices>
-</domain>`, name, id, l.KernelPath(), l.InitrdPath(), words, devices, lab.ConsoleLog(name)))
+</domain>`, name, id, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, devices, lab.ConsoleLog(name)))
 	return id, name
 }
 

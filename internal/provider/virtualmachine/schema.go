@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
-	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringdefault"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
@@ -129,7 +128,7 @@ var policyAttributes = attributes{
 			"`Once`: after its creation. Default: `Always`.",
 		Optional: true,
 		// What an import has found becomes the default, or is it: see plannedRunStrategy.
-		Computed: true, Default: stringdefault.StaticString(status.Always),
+		Computed:   true,
 		Validators: []validator.String{value.Among(status.RunStrategies...)},
 	},
 	"wait_for": schema.SingleNestedAttribute{
