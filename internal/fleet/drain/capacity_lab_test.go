@@ -37,7 +37,7 @@ func TestLab_drainFitsOnlyCleverly(t *testing.T) {
 		made[name] = create(t, alone, l, d)
 	}
 
-	steps, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
+	steps, err := drainNow(t, f, drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
 	if got := resultsOf(steps); err != nil || got != "a=Moved b=Moved c=Moved" {
 		t.Fatalf("%s, %v", got, err)
 	}

@@ -136,7 +136,7 @@ func movedCold(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	notShutDownInVain(t, l, f, vm, from, to.Path(unlisted))
 	shutDownInVainOnce(t, l, f, vm, from, to.Path(unlisted))
 
-	steps, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test", MoveStopped: true})
+	steps, err := drainNow(t, f, drain.Drain{Host: from.Name, ID: "m", Why: "a test", MoveStopped: true})
 	if got := resultsOf(steps); err != nil || got != "nat=ColdMoved off=ColdMoved" {
 		t.Fatalf("%s, %v, %+v", got, err, steps)
 	}
@@ -339,7 +339,7 @@ func movedTransient(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	}
 	is(from.Name, "Booted")
 
-	steps, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
+	steps, err := drainNow(t, f, drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
 	if got := resultsOf(steps); err != nil || got != "passing=Moved" {
 		t.Fatalf("%s, %v", got, err)
 	}
@@ -371,7 +371,7 @@ func beingCopied(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	image := l.Image(t, from.Name, vm.Name+"-copy", "raw", 16<<20)
 	l.Virsh(t, from.Name, "blockcopy", vm.UUID, "vda", image, "--reuse-external", "--format", "raw", "--transient-job")
 
-	_, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
+	_, err := drainNow(t, f, drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
 	blocked(t, err, migration.BlockJobsNotLiveMigratable, "vda")
 
 	d := drain.Begun(f.Drainer, drain.Drain{Host: from.Name, ID: "m"}, hostrecord.RecordedStep{Step: evacuation.Step{
@@ -584,7 +584,7 @@ func fleeToEachOther(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	failed := 0
 
 	for i := range hosts {
-		err := <-ends[i]
+		err := fleettest.Await(t, ends[i])
 		if err == nil {
 			continue
 		}

@@ -42,7 +42,7 @@ func TestLab_drainGivesDevicesOfTheirClass(t *testing.T) {
 	holder.Spec.HostDevices = map[string]domain.Row{"gpu": target[0].Assign(nil)}
 	l.Virsh(t, to.Name, "autostart", create(t, ownFleet(t, "alice", to), l, holder).UUID)
 
-	steps, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test", MoveStopped: true})
+	steps, err := drainNow(t, f, drain.Drain{Host: from.Name, ID: "m", Why: "a test", MoveStopped: true})
 	if got := resultsOf(steps); err != nil || got != "a=ColdMoved b=ColdMoved c=ColdMoved" {
 		t.Fatalf("%s, %v", got, err)
 	}

@@ -69,7 +69,7 @@ func (c *diskOwner) write(t *testing.T, on *lab.Host, pattern int) {
 func (c *diskOwner) drain(t *testing.T, pattern int) hostrecord.RecordedStep {
 	t.Helper()
 
-	steps, err := c.fleet.Drain(t.Context(), drain.Drain{Host: c.from.Name, ID: "m", Why: "a test"})
+	steps, err := drainNow(t, c.fleet, drain.Drain{Host: c.from.Name, ID: "m", Why: "a test"})
 	if got := resultsOf(steps); err != nil || got != "disk=Moved" {
 		t.Fatalf("%s, %v", got, err)
 	}
@@ -190,7 +190,7 @@ func (c *diskOwner) killed(t *testing.T, pattern int) {
 			r.Evacuation = &hostrecord.Evacuation{Since: time.Now(), Steps: []hostrecord.RecordedStep{begun}}
 		})
 
-		steps, err := c.fleet.Drain(t.Context(), drain.Drain{Host: c.from.Name, ID: "m", Why: "a test"})
+		steps, err := drainNow(t, c.fleet, drain.Drain{Host: c.from.Name, ID: "m", Why: "a test"})
 		if err != nil || len(steps) != 1 || !slices.Equal(steps[0].Kept, step.Kept) || len(step.Kept) == 0 {
 			t.Fatalf("%s: %+v, %v; want that it has left %+v", method, steps, err, step.Kept)
 		}

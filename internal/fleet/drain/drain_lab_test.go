@@ -15,6 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -115,12 +116,12 @@ func TestLab_drainAndRestore(t *testing.T) {
 		}
 	}()
 
-	steps, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test", Steps: plan.Steps})
+	steps, err := drainNow(t, f, drain.Drain{Host: from.Name, ID: "m", Why: "a test", Steps: plan.Steps})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	if err := <-other; err != nil {
+	if err := fleettest.Await(t, other); err != nil {
 		t.Error(err)
 	}
 
@@ -153,7 +154,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 		t.Errorf("planned anew: %+v, %v; want the same steps", recorded, err)
 	}
 
-	_, err = f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "another", Why: "another"})
+	_, err = drainNow(t, f, drain.Drain{Host: from.Name, ID: "another", Why: "another"})
 	if !errors.Is(err, inventory.ErrExists) {
 		t.Errorf("drained twice: %v", err)
 	}
@@ -205,7 +206,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 
 	l.Virsh(t, from.Name, "start", made["off"].UUID)
 
-	_, err = f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
+	_, err = drainNow(t, f, drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
 	if !errors.Is(err, move.ErrNotMoved) {
 		t.Fatalf("the second drain: %v", err)
 	}
@@ -254,13 +255,13 @@ func TestLab_drainRefused(t *testing.T) {
 	}
 	vm := create(t, ownFleet(t, "alice", from), l, d)
 
-	_, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
+	_, err := drainNow(t, f, drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
 	if !errors.Is(err, migration.ErrBlocked) || !strings.Contains(err.Error(), vm.Name) ||
 		!strings.Contains(err.Error(), migration.DisksNotLiveMigratable) {
 		t.Errorf("blocked: %v", err)
 	}
 
-	_, err = f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test", Steps: []evacuation.Step{}})
+	_, err = drainNow(t, f, drain.Drain{Host: from.Name, ID: "m", Why: "a test", Steps: []evacuation.Step{}})
 	if !errors.Is(err, inventory.ErrBusy) || !strings.Contains(err.Error(), fmt.Sprintf("%q has come", vm.Name)) {
 		t.Errorf("changed: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -456,7 +457,7 @@ func TestEvacuationRecord_changesNoStepUnderWay(t *testing.T) {
 
 	recorded := d.evacuationRecord(false)
 
-	if s := <-read; s.Completed || recorded.Steps[0].Completed {
+	if s := fleettest.Await(t, read); s.Completed || recorded.Steps[0].Completed {
 		t.Error("a step counts as completed before the drain is")
 	}
 

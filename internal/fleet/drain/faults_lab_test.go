@@ -43,14 +43,28 @@ func draining(ctx context.Context, f *fleet.Fleet, host string) <-chan drained {
 
 // following is draining by given steps.
 func following(ctx context.Context, f *fleet.Fleet, host string, given []evacuation.Step) <-chan drained {
+	return beginning(ctx, f, drain.Drain{Host: host, ID: "m", Why: "a test", Steps: given})
+}
+
+// beginning begins a drain, and returns where it will say how that ended.
+func beginning(ctx context.Context, f *fleet.Fleet, d drain.Drain) <-chan drained {
 	over := make(chan drained, 1)
 
 	go func() {
-		steps, err := f.Drain(ctx, drain.Drain{Host: host, ID: "m", Why: "a test", Steps: given})
+		steps, err := f.Drain(ctx, d)
 		over <- drained{steps, err}
 	}()
 
 	return over
+}
+
+// drainNow drains, and waits for the end no longer than for any other run.
+func drainNow(t *testing.T, f *fleet.Fleet, d drain.Drain) ([]hostrecord.RecordedStep, error) {
+	t.Helper()
+
+	end := fleettest.Await(t, beginning(t.Context(), f, d))
+
+	return end.steps, end.err
 }
 
 // hurry lets every migration of the VM from the host come to its end, until over says that there will be no other.

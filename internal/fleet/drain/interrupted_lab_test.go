@@ -321,7 +321,7 @@ func TestLab_abandonedIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	steps, err := bob.Drain(t.Context(), drain.Drain{Host: renamedFrom, ID: "m", Why: "another"})
+	steps, err := drainNow(t, bob, drain.Drain{Host: renamedFrom, ID: "m", Why: "another"})
 	if got := resultsOf(steps); err != nil || got != "slow=Moved untouched=Moved" {
 		t.Errorf("the next one: %s, %v", got, err)
 	}

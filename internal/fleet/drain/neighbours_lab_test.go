@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -77,7 +78,7 @@ func TestLab_drainsKeepAntiAffinity(t *testing.T) {
 	}
 
 	for i := range ends {
-		if err := <-ends[i]; err != nil {
+		if err := fleettest.Await(t, ends[i]); err != nil {
 			t.Errorf("host %s: %v", from[i].Name, err)
 		}
 	}

@@ -49,7 +49,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 
 	put("")
 
-	_, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
+	_, err := drainNow(t, f, drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
 	if !errors.Is(err, migration.ErrBlocked) || !strings.Contains(err.Error(), "ivshmem") {
 		t.Errorf("without a fallback: %v", err)
 	}
@@ -72,7 +72,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 		t.Errorf("QEMU was not asked, and planned is %+v", unasked)
 	}
 
-	_, err = f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test", Steps: unasked})
+	_, err = drainNow(t, f, drain.Drain{Host: from.Name, ID: "m", Why: "a test", Steps: unasked})
 	if !errors.Is(err, inventory.ErrBusy) || !strings.Contains(err.Error(), "would be by Shutdown") {
 		t.Errorf("steps that don't know it: %v", err)
 	}
@@ -124,7 +124,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	steps, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test", Steps: plan(true)})
+	steps, err := drainNow(t, f, drain.Drain{Host: from.Name, ID: "m", Why: "a test", Steps: plan(true)})
 	if got := resultsOf(steps); err != nil || got != "refused="+hostrecord.ResultShutDown {
 		t.Fatalf("%s, %v", got, err)
 	}
@@ -134,7 +134,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 		t.Error(err)
 	}
 
-	if _, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "other", Why: "a test"}); !errors.Is(err,
+	if _, err := drainNow(t, f, drain.Drain{Host: from.Name, ID: "other", Why: "a test"}); !errors.Is(err,
 		inventory.ErrExists) {
 		t.Errorf("another maintenance: %v", err)
 	}

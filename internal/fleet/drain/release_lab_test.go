@@ -181,6 +181,8 @@ func TestLab_drainOfAnEmptyHostTellsThatItBegan(t *testing.T) {
 	case <-begun: // It knows which VMs the host has, and waits until it may cordon the host.
 	case end := <-over:
 		t.Fatalf("it didn't wait: %+v", end)
+	case <-time.After(fleettest.Patience):
+		fleettest.Hung(t, "the drain to wait")
 	}
 
 	name := lab.Name(t)

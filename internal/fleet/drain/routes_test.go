@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -57,7 +58,7 @@ func TestReadFreeSpace_asksAllHostsAtOnce(t *testing.T) {
 	}
 
 	release()
-	<-done
+	fleettest.Await(t, done)
 }
 
 // What disks may grow to counts in a drain only where the host limits it, and apart from the space that they take.

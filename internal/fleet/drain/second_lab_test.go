@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -43,6 +44,8 @@ func TestLab_secondDrainIsRefusedSoon(t *testing.T) {
 	case <-begun:
 	case err := <-over:
 		t.Fatalf("it didn't wait: %v", err)
+	case <-time.After(fleettest.Patience):
+		fleettest.Hung(t, "the other run to wait")
 	}
 
 	if err := first.Cordon(held, host.Name, "of alice", "new disks"); err != nil {
@@ -58,7 +61,7 @@ func TestLab_secondDrainIsRefusedSoon(t *testing.T) {
 	}
 
 	_, err = late.Drain(ctx, drain.Drain{Host: host.Name, ID: "of carol", Why: "a new kernel"})
-	for _, err := range []error{<-over, err} {
+	for _, err := range []error{fleettest.Await(t, over), err} {
 		if !errors.Is(err, records.ErrLocked) || ctx.Err() != nil || !strings.Contains(err.Error(), "alice is draining it") {
 			t.Errorf("%v; want to be told soon that alice drains it", err)
 		}

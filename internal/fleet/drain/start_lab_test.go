@@ -143,7 +143,12 @@ func placingLost(t *testing.T, l *lab.Lab, f *fleet.Fleet, vm *inventory.VM, on 
 
 	listen(f, &onLog{Message: "starting VM", Do: func() {
 		l.Virsh(t, on.Name, "secret-undefine", lock)
-		<-gone
+
+		select {
+		case <-gone:
+		case <-time.After(fleettest.Patience):
+			t.Error("the run hasn't seen that its lease is gone")
+		}
 	}})
 
 	if err := moveCold(); !errors.Is(err, fleet.ErrLeaseLost) {

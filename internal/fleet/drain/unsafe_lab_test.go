@@ -122,7 +122,7 @@ func TestLab_drainTakesUnsafeAsFinal(t *testing.T) {
 	maintained(t, f, from, *d.Step(0))
 	f.ForgetAll()
 
-	steps, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test", Steps: plan()})
+	steps, err := drainNow(t, f, drain.Drain{Host: from.Name, ID: "m", Why: "a test", Steps: plan()})
 	if err != nil || len(steps) != 1 || steps[0].Result != hostrecord.ResultSaved {
 		t.Errorf("with a fallback: %+v, %v", steps, err)
 	}

@@ -136,10 +136,15 @@ func (b *bench) counts(host string) []int {
 	return all
 }
 
+// patience is how long a move may take that is to end by itself.
+const patience = 8 * time.Minute
+
 // run moves the VM, and removes the originals of its copied disks afterwards if they aren't kept, as the caller of Run
 // does.
 func (b *bench) run(ctx context.Context, t *testing.T, o Options, progress func(State)) (State, error) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	var created []string
 	request := Request{
 		VM: b.machine, Source: b.source, Target: b.target, Address: b.lab.Host(b.target.Name()).Address,
