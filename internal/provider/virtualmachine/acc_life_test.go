@@ -20,9 +20,9 @@ func TestAccVirtualMachine_waitForTimesOut(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
-	silent := guest(l, name).with(hcl{
+	silent := idleVM(l, name).with(hcl{
 		"guest_agent": `{ enabled = false }`, "interfaces": `{ lan = { user = true } }`,
-		"wait_for": `{ ip_address = "lan", timeout = "2s" }`, "termination_grace_period": quote("0s"),
+		"wait_for": `{ ip_address = "lan", timeout = "2s" }`,
 	})
 	same := statecheck.CompareValue(compare.ValuesSame())
 	id := func() statecheck.StateCheck { return same.AddStateValue(address, acctest.At("id")) }
@@ -55,8 +55,8 @@ func TestAccVirtualMachine_replace(t *testing.T) {
 		{Of: l.StartHost(t), Settings: "memory_limit = \"192Mi\"\n overcommit_guest_overhead = true"},
 	}}.String()
 	named := func(name, vm, protected string) string {
-		return provider + guest(l, name).with(hcl{
-			"machine_type": quote(vm), "deletion_protection": protected, "termination_grace_period": quote("0s"),
+		return provider + idleVM(l, name).with(hcl{
+			"machine_type": quote(vm), "deletion_protection": protected, "memory": `{ size = "128Mi" }`,
 		}).String()
 	}
 	config := func(vm, protected string) string { return named(name, vm, protected) }
@@ -88,7 +88,7 @@ func TestAccVirtualMachine_rename(t *testing.T) {
 	l := lab.Open(t)
 	before, after := lab.Name(t), lab.Name(t)+"-2"
 	config := func(name string, more hcl) string {
-		return acctest.OneHost(l) + guest(l, name).with(hcl{"termination_grace_period": quote("0s")}).with(more).String()
+		return acctest.OneHost(l) + idleVM(l, name).with(more).String()
 	}
 	same := statecheck.CompareValue(compare.ValuesSame())
 	id := func() []statecheck.StateCheck {
@@ -121,9 +121,9 @@ resource "terraform_data" "volume" {
   input            = "` + image + `"
   triggers_replace = "` + revision + `"
 }
-` + guest(l, name).with(hcl{
+` + idleVM(l, name).with(hcl{
 			"host": quote("kvm1"), "disks": `{ root = { volume = terraform_data.volume.output } }`,
-			"labels": `{ volume = terraform_data.volume.id }`, "termination_grace_period": quote("0s"),
+			"labels": `{ volume = terraform_data.volume.id }`,
 		}).String()
 	}
 	story(t, l, []string{name}, resource.TestStep{
