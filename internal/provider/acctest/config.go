@@ -31,9 +31,14 @@ type Block struct {
 // Config returns the provider block for the lab's first two hosts.
 func Config(l *lab.Lab) string { return Block{Lab: l}.String() }
 
-// OneHost returns the provider block for the lab's first host alone, kvm1. Each command of a test asks every host of
-// the block for all its VMs: a test that needs no other host doesn't wait for one.
-func OneHost(l *lab.Lab) string { return Block{Lab: l, Hosts: []Host{{Of: l.Host("kvm1")}}}.String() }
+// OneHost returns the provider block for the lab's first host alone, kvm1.
+func OneHost(l *lab.Lab) string { return On(l, "kvm1") }
+
+// On returns the provider block for one host of the lab alone. Each command of a test asks every host of the block for
+// all its VMs: a test that needs no other host doesn't wait for one.
+func On(l *lab.Lab, host string) string {
+	return Block{Lab: l, Hosts: []Host{{Of: l.Host(host)}}}.String()
+}
 
 // String returns the block as HCL.
 func (b Block) String() string {

@@ -37,7 +37,7 @@ type testVM struct {
 	id, name string
 }
 
-// define makes a VM on a host of the lab.
+// define makes a VM on a host of the lab, which is the only one that is asked.
 func define(t *testing.T, l *lab.Lab, host, words, devices string) *testVM {
 	t.Helper()
 	m := &testVM{t: t, lab: l, tf: acctest.NewCLI(t), host: host, id: uuid.NewString(), name: lab.Name(t)}
@@ -49,7 +49,7 @@ func define(t *testing.T, l *lab.Lab, host, words, devices string) *testVM {
   <features><acpi/></features>
   <devices>%s<serial type="file"><source path="%s"/></serial></devices>
 </domain>`, m.name, m.id, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, devices, lab.ConsoleLog(m.name)))
-	m.config(acctest.Config(l), "")
+	m.config(acctest.On(l, host), "")
 	return m
 }
 
@@ -167,6 +167,7 @@ func TestAccConditions_lifeOfAVM(t *testing.T) {
 	m := define(t, l, "kvm1", "hostname=alive", channel+fmt.Sprintf(nic, "network", mac, `network="default"`)+
 		`<disk type="file" device="disk"><driver name="qemu" type="qcow2"/><source file="`+disk+
 		`"/><target dev="vda"/></disk>`)
+	m.config(acctest.Config(l), "") // Where else it could be is part of what is told.
 
 	s := m.look()
 	s.is("phase", "Unknown", "status", "Stopped", "ready", "false", "current_host", "kvm1", "name", m.name,
@@ -271,6 +272,7 @@ func TestAccConditions_agentWithoutLease(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	m := define(t, l, "kvm1", "", channel+fmt.Sprintf(nic, "bridge", "52:54:00:c0:0d:03", `bridge="br-lab"`))
+	m.config(acctest.Config(l), "")
 	m.boot()
 	// The file keeps the guest from asking for an address by DHCP.
 	m.exec(": >/run/dhcp.dummy0; insmod /modules/dummy.ko; ip link set dummy0 address 02:00:00:c0:0d:03 up; " +

@@ -25,7 +25,7 @@ func TestAccConditions_oldAgent(t *testing.T) {
 	m.boot()
 	old := strings.ReplaceAll(lacks, ",", ", ")
 	for _, settings := range []string{"", "raw_commands = true"} {
-		m.config(acctest.Config(l), settings)
+		m.config(acctest.On(l, m.host), settings)
 		s := m.look()
 		s.is("ready", "true", "os", "null", "unavailable/guest_agent", "null", "interfaces/0/interface_name", "eth0")
 		s.condition("AgentConnected", "True", "AgentAnswers", "guest-agent", "")

@@ -23,7 +23,7 @@ func TestAccConditions_sizes(t *testing.T) {
     <kernel>%s</kernel><initrd>%s</initrd><cmdline>%s noagent</cmdline></os>
   <devices><serial type="file"><source path="%s"/></serial></devices></domain>`,
 		m.name, m.id, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, lab.ConsoleLog(m.name)))
-	m.config(acctest.Config(l), "")
+	m.config(acctest.On(l, m.host), "")
 	m.virsh("start", m.name)
 	l.AwaitConsole(t, m.host, m.name, lab.GuestUp)
 	sizes := func(vcpus int, sockets string, current, requested uint64) {

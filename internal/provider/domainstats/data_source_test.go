@@ -242,7 +242,7 @@ func memory(t *testing.T, l *lab.Lab, id, name string) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{{
-			Config: acctest.Config(l) + data(fmt.Sprintf(`virtual_machine_id = %q`, id)),
+			Config: acctest.OneHost(l) + data(fmt.Sprintf(`virtual_machine_id = %q`, id)),
 			Check: func(s *terraform.State) error {
 				now := domstats(t, l, "kvm1", name)
 				got := s.RootModule().Resources[address].Primary.Attributes

@@ -38,7 +38,7 @@ func TestAccDomainStats_sizesOfADisk(t *testing.T) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{{
-			Config: acctest.Config(l) + data(fmt.Sprintf(`virtual_machine_id = %q`, id)),
+			Config: acctest.On(l, "kvm2") + data(fmt.Sprintf(`virtual_machine_id = %q`, id)),
 			Check: func(s *terraform.State) error {
 				said := domstats(t, l, "kvm2", name)
 				got := s.RootModule().Resources[address].Primary.Attributes

@@ -197,8 +197,8 @@ func TestAccGuestInfo_restrictedAgent(t *testing.T) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{
-			{Config: acctest.Config(l) + data(id, `wait = "5m"`), ConfigStateChecks: checks},
-			{Config: acctest.Config(l) + data(id, "raw_commands = true"), ConfigStateChecks: checks},
+			{Config: acctest.On(l, "kvm2") + data(id, `wait = "5m"`), ConfigStateChecks: checks},
+			{Config: acctest.On(l, "kvm2") + data(id, "raw_commands = true"), ConfigStateChecks: checks},
 		},
 	})
 }

@@ -90,7 +90,7 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{{
-			Config: acctest.Config(l) + data(id, `wait = "5m"
+			Config: acctest.On(l, "kvm2") + data(id, `wait = "5m"
   probe = { command = ["/bin/sh", "-c", "`+login+` && until [ -b /dev/vda ]; do sleep 0.1; done && `+
 				`mount /dev/vda /mnt && echo mounted; echo no >&2; exit 3"]
     timeout = "5m" }`),
@@ -104,7 +104,7 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 			},
 		}, {
 			PreConfig: func() { addressed(t, l, name) },
-			Config: acctest.Config(l) + data(id, `raw_commands = true
+			Config: acctest.On(l, "kvm2") + data(id, `raw_commands = true
   probe = { command = ["/bin/sh", "-c", "df -k /mnt && busybox who && busybox ip -o -4 addr"], timeout = "5m" }`),
 			ConfigStateChecks: []statecheck.StateCheck{
 				expect(knownvalue.StringExact("lo"), "interfaces", 0, "name"),
@@ -162,13 +162,13 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 			},
 		}, {
 			// The agent can't end what it runs.
-			Config: acctest.Config(l) + data(id, `probe = { command = ["/bin/sleep", "3600"], timeout = "1s" }`),
+			Config: acctest.On(l, "kvm2") + data(id, `probe = { command = ["/bin/sleep", "3600"], timeout = "1s" }`),
 			ConfigStateChecks: []statecheck.StateCheck{
 				expect(knownvalue.Bool(false), "probe_result", "exited"),
 				expect(knownvalue.Null(), "probe_result", "exit_status"), expect(knownvalue.Null(), "probe_result", "signal"),
 			},
 		}, {
-			Config: acctest.Config(l) + data(id, `probe = { command = ["/bin/sh", "-c", "kill -9 $$"], timeout = "5m" }`),
+			Config: acctest.On(l, "kvm2") + data(id, `probe = { command = ["/bin/sh", "-c", "kill -9 $$"], timeout = "5m" }`),
 			ConfigStateChecks: []statecheck.StateCheck{
 				expect(knownvalue.Bool(true), "probe_result", "exited"),
 				expect(knownvalue.Null(), "probe_result", "exit_status"),
@@ -177,7 +177,7 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 		}, {
 			// While the filesystems are frozen the agent refuses almost everything else.
 			PreConfig: func() { l.Virsh(t, "kvm2", "domfsfreeze", name) },
-			Config:    acctest.Config(l) + data(id, `raw_commands = true`),
+			Config:    acctest.On(l, "kvm2") + data(id, `raw_commands = true`),
 			ConfigStateChecks: []statecheck.StateCheck{
 				know("fsfreeze_status", knownvalue.StringExact("frozen")),
 				know("agent_version", knownvalue.NotNull()),
@@ -186,7 +186,7 @@ func TestAccGuestInfo_likeTheGuestSays(t *testing.T) {
 		}, {
 			// A command that isn't there is no error of the read either.
 			PreConfig: func() { l.Virsh(t, "kvm2", "domfsthaw", name) },
-			Config:    acctest.Config(l) + data(id, `probe = { command = ["/bin/nonsense"] }`),
+			Config:    acctest.On(l, "kvm2") + data(id, `probe = { command = ["/bin/nonsense"] }`),
 			ConfigStateChecks: []statecheck.StateCheck{
 				know("probe_result", knownvalue.Null()), unavailable("probe", "^command disabled or failed"),
 			},

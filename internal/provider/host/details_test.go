@@ -89,7 +89,7 @@ func TestAccHost_details(t *testing.T) {
 	l.Define(t, "kvm1", fmt.Sprintf(`<domain type="qemu"><name>%s</name><uuid>%s</uuid><memory unit="MiB">32</memory>
   <os><type arch="x86_64" machine="q35">hvm</type></os></domain>`, name, id))
 	tf := acctest.NewCLI(t)
-	tf.Config(t, acctest.Config(l)+"data \"virtfleet_host\" \"this\" {\n  name = \"kvm1\"\n  "+everything+"\n}\n")
+	tf.Config(t, acctest.OneHost(l)+"data \"virtfleet_host\" \"this\" {\n  name = \"kvm1\"\n  "+everything+"\n}\n")
 	before := nodeDevices(t, l)
 	tf.Run(t, "apply")
 	state, _ := tf.State(t, host.TypeName+".this")

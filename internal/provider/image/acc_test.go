@@ -371,7 +371,7 @@ func TestAccImage_refused(t *testing.T) {
 	run(t, "create", "-q", "-f", "vmdk", vmdk, "1M")
 	step := func(source, want string) resource.TestStep {
 		return resource.TestStep{
-			Config:      acctest.Config(l) + pool(name, `hosts = ["kvm1"]`) + image(source, ""),
+			Config:      acctest.OneHost(l) + pool(name, `hosts = ["kvm1"]`) + image(source, ""),
 			ExpectError: regexp.MustCompile(want),
 		}
 	}
@@ -395,7 +395,7 @@ func TestAccImage_refused(t *testing.T) {
 			step(file("/nonexistent"), `no\s+such\s+file`),
 			step(fmt.Sprintf("url = %q", server.URL), `(?s)certificate\s+signed\s+by\s+unknown\s+authority.*SSL_CERT_FILE`),
 			full,
-			{Config: acctest.Config(l) + pool(name, `hosts = ["kvm1"]`), Check: func(*terraform.State) error {
+			{Config: acctest.OneHost(l) + pool(name, `hosts = ["kvm1"]`), Check: func(*terraform.State) error {
 				all := volumes(t, l, "kvm1", name)
 				l.Run(t, "kvm1", "umount", at)
 				if len(all) != 0 {
@@ -843,7 +843,7 @@ func TestAccImage_ofAMedium(t *testing.T) {
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy:             clean(t, l, name, "kvm1"),
 		Steps: []resource.TestStep{{
-			Config: acctest.Config(l) + pool(name, `hosts = ["kvm1"]`) + image(fmt.Sprintf("file = %q", file), ""),
+			Config: acctest.OneHost(l) + pool(name, `hosts = ["kvm1"]`) + image(fmt.Sprintf("file = %q", file), ""),
 			ConfigStateChecks: []statecheck.StateCheck{
 				statecheck.ExpectKnownValue(address, tfjsonpath.New("format"), knownvalue.StringExact("raw")),
 			},

@@ -59,7 +59,7 @@ func (s *tale) apply(
 func (s *tale) refuse(change hcl, words ...string) {
 	s.t.Helper()
 	s.steps = append(s.steps, resource.TestStep{
-		Config: acctest.Config(s.l) + s.config.with(change).String(), PlanOnly: true, ExpectError: inOrder(words...),
+		Config: s.config.withHosts(s.l, change), PlanOnly: true, ExpectError: inOrder(words...),
 	})
 }
 

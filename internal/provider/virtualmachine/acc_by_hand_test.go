@@ -74,7 +74,7 @@ func TestAccDrift_isSeenAgain(t *testing.T) {
 	const host = "kvm2"
 	nic := writeDeviceXML(t, `<interface type="user"><mac address="52:54:00:77:00:04"/><model type="virtio"/></interface>`)
 	tf := acctest.NewCLI(t)
-	tf.Config(t, acctest.Config(l)+vmWithKernelWords(l, name).with(talking).with(hcl{
+	tf.Config(t, acctest.On(l, host)+vmWithKernelWords(l, name).with(talking).with(hcl{
 		"host": quote(host), "cpu": `{ vcpus = 1, max_sockets = 2 }`, "interfaces": `{}`,
 	}).String())
 	tf.Run(t, "apply")
@@ -106,7 +106,7 @@ func TestAccDevices_notGivenBack(t *testing.T) {
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
 	config := tinyVM(name).with(hcl{"host": quote("kvm2"), "interfaces": `{ lan = { user = true } }`})
-	tf.Config(t, acctest.Config(l)+config.String())
+	tf.Config(t, acctest.On(l, "kvm2")+config.String())
 	tf.Run(t, "apply")
 
 	// What its host refuses to plug in isn't left to the next start, which would fail with it.
@@ -116,7 +116,7 @@ func TestAccDevices_notGivenBack(t *testing.T) {
 		"disks.own":      {"disks": `{ own = { pool = "default", size = "1Mi", queues = 100000 } }`},
 		"interfaces.own": {"interfaces": `{ lan = { user = true }, own = { bridge = "lo" } }`},
 	} {
-		tf.Config(t, acctest.Config(l)+config.with(refused).String())
+		tf.Config(t, acctest.On(l, "kvm2")+config.with(refused).String())
 		expect(t, tf.Fail(t, "apply"), "Error: Unable to update virtual machine",
 			"Changing "+device+" of the running VM")
 		xml := l.Virsh(t, "kvm2", "dumpxml", "--inactive", name)
@@ -130,9 +130,9 @@ func TestAccDevices_notGivenBack(t *testing.T) {
 			t.Errorf("%s is refused, and the plan does %q", device, action)
 		}
 	}
-	tf.Config(t, acctest.Config(l)+config.String())
+	tf.Config(t, acctest.On(l, "kvm2")+config.String())
 	noChanges(t, tf)
-	tf.Config(t, acctest.Config(l)+config.with(hcl{"interfaces": `{}`}).String())
+	tf.Config(t, acctest.On(l, "kvm2")+config.with(hcl{"interfaces": `{}`}).String())
 	expect(t, tf.Fail(t, "apply"), "Error: Unable to update virtual machine",
 		"Changing interfaces.lan of the running VM", "hasn't released the device", "Host: kvm2",
 		"Wait until it does", "Then apply again.")
@@ -142,7 +142,7 @@ func TestAccDevices_notGivenBack(t *testing.T) {
 
 	// It is pending until a restart: it can be left to the next start, and the guest isn't asked again then.
 	later := config.with(hcl{"interfaces": `{}`, "update_policy": quote("Stage")})
-	tf.Config(t, acctest.Config(l)+later.String())
+	tf.Config(t, acctest.On(l, "kvm2")+later.String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	if state, _ := tf.State(t, address); state["restart_required"] != true {
@@ -151,7 +151,7 @@ func TestAccDevices_notGivenBack(t *testing.T) {
 	if err := contains(l.Virsh(t, "kvm2", "dumpxml", name), "ua-net-lan"); err != nil {
 		t.Error(err)
 	}
-	tf.Config(t, acctest.Config(l)+later.with(hcl{"update_policy": quote("Restart")}).String())
+	tf.Config(t, acctest.On(l, "kvm2")+later.with(hcl{"update_policy": quote("Restart")}).String())
 	expect(t, tf.Run(t, "plan", "-out=planned"), "Virtual machine will be restarted",
 		"interfaces.lan: The guest hasn't released it when it was asked to. A restart removes it.")
 	tf.Run(t, "apply", "planned")

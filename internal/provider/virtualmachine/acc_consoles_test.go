@@ -42,11 +42,11 @@ func TestAccConsoles_life(t *testing.T) {
 	step := func(change hcl, action plancheck.ResourceActionType, check resource.TestCheckFunc) resource.TestStep {
 		config = config.with(change)
 		return resource.TestStep{
-			Config: acctest.Config(l) + config.String(), ConfigPlanChecks: changes(action), Check: check,
+			Config: config.withHosts(l, change), ConfigPlanChecks: changes(action), Check: check,
 		}
 	}
 	refused := func(change hcl, texts ...string) resource.TestStep {
-		return resource.TestStep{Config: acctest.Config(l) + config.with(change).String(), ExpectError: inOrder(texts...)}
+		return resource.TestStep{Config: config.withHosts(l, change), ExpectError: inOrder(texts...)}
 	}
 	logged := func(host string) resource.TestCheckFunc {
 		return func(*terraform.State) error {

@@ -158,7 +158,7 @@ func TestAccDevices_cold(t *testing.T) {
 	apply := func(change hcl, seen ...string) {
 		t.Helper()
 		config = config.with(change)
-		tf.Config(t, acctest.Config(l)+config.String())
+		tf.Config(t, acctest.On(l, host)+config.String())
 		tf.Run(t, "apply")
 		if err := contains(l.Virsh(t, host, "dumpxml", "--inactive", name), seen...); err != nil {
 			t.Error(err)

@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/statecheck"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
 // TestAccExtraDevices_life: devices that are declared as XML, arguments for QEMU and ports for later, through
@@ -46,7 +45,7 @@ func TestAccExtraDevices_life(t *testing.T) {
 	) resource.TestStep {
 		config = config.with(change)
 		return resource.TestStep{
-			Config: acctest.Config(l) + config.String(), ConfigPlanChecks: changes(action), Check: check,
+			Config: config.withHosts(l, change), ConfigPlanChecks: changes(action), Check: check,
 			ConfigStateChecks: know,
 		}
 	}
@@ -61,7 +60,7 @@ func TestAccExtraDevices_life(t *testing.T) {
 		return s
 	}
 	refused := func(change hcl, texts ...string) resource.TestStep {
-		return resource.TestStep{Config: acctest.Config(l) + config.with(change).String(), ExpectError: inOrder(texts...)}
+		return resource.TestStep{Config: config.withHosts(l, change), ExpectError: inOrder(texts...)}
 	}
 	both := resource.ComposeAggregateTestCheckFunc
 	size := func(mebibytes string) string { return "<size unit='M'>" + mebibytes + "</size>" }

@@ -77,7 +77,7 @@ func TestAccFamilies_life(t *testing.T) {
 	apply := func(change hcl, is func(*testing.T) resource.TestCheckFunc, seen ...string) {
 		t.Helper()
 		config = config.with(change)
-		tf.Config(t, acctest.Config(l)+config.String())
+		tf.Config(t, acctest.OneHost(l)+config.String())
 		tf.Run(t, "apply")
 		for _, check := range []resource.TestCheckFunc{is(t), look(t, l, host, name, seen...)} {
 			if err := check(nil); err != nil {
@@ -88,7 +88,7 @@ func TestAccFamilies_life(t *testing.T) {
 	}
 	refused := func(change hcl, texts ...string) {
 		t.Helper()
-		tf.Config(t, acctest.Config(l)+config.with(change).String())
+		tf.Config(t, config.withHosts(l, change))
 		expect(t, tf.Fail(t, "plan"), texts...)
 	}
 	apply(nil, process.same, `keymap='de'`, `listen='127.0.0.1'`, `<model type='virtio' heads='2'`, `<sound model='ich9'>`,

@@ -27,7 +27,7 @@ func TestAccDevices_firmware(t *testing.T) {
 		vm := func(key string, more hcl) string {
 			return tinyVM(names[key]).with(hcl{"host": quote("kvm2")}).with(more).named(key)
 		}
-		tf.Config(t, acctest.Config(l)+
+		tf.Config(t, acctest.On(l, "kvm2")+
 			vm("efi", hcl{"firmware": `{ type = "efi" }`}.with(change))+
 			vm("secure", hcl{"firmware": `{ secure_boot = true }`})+
 			vm("pc", hcl{"machine_type": quote("pc")})+
@@ -66,7 +66,7 @@ func TestAccDevices_firmware(t *testing.T) {
 		version, _, _ := strings.Cut(rest, "'")
 		return version
 	}
-	tf.Config(t, acctest.Config(l)+
+	tf.Config(t, acctest.On(l, "kvm2")+
 		tinyVM(names["efi"]).with(hcl{"host": quote("kvm2"), "memory": `{ size = "65536Ki" }`}).named("efi")+
 		tinyVM(names["secure"]).with(hcl{
 			"host": quote("kvm2"), "firmware": `{ type = "efi", secure_boot = true }`,

@@ -121,7 +121,7 @@ func TestAccPower_restart(t *testing.T) {
 	l.RemoveDomain(t, name)
 	tf := acctest.NewCLI(t)
 	config := func(grace string, words ...string) {
-		tf.Config(t, acctest.Config(l)+vmWithKernelWords(l, name, words...).with(talking).with(hcl{
+		tf.Config(t, acctest.On(l, "kvm2")+vmWithKernelWords(l, name, words...).with(talking).with(hcl{
 			"host": quote("kvm2"), "update_policy": quote("Restart"), "termination_grace_period": quote(grace),
 			"deletion_protection": "true", "platform": `{ events = { on_poweroff = "restart" } }`,
 		}).String())
@@ -149,7 +149,7 @@ func TestAccPower_restart(t *testing.T) {
 	}
 
 	expect(t, tf.Fail(t, "destroy"), "Error: Virtual machine is protected", "apply deletion_protection = false first")
-	tf.Config(t, acctest.Config(l)+vmWithKernelWords(l, name, "hostname=third", "noacpi", "noshutdown").with(hcl{
+	tf.Config(t, acctest.On(l, "kvm2")+vmWithKernelWords(l, name, "hostname=third", "noacpi", "noshutdown").with(hcl{
 		"host": quote("kvm2"), "termination_grace_period": quote("3s"),
 	}).String())
 	tf.Run(t, "apply")

@@ -32,7 +32,7 @@ func newHanding(t *testing.T, strategy string) *handing {
 
 // base has the storage pool alone.
 func (h *handing) base() string {
-	return acctest.Config(h.l) + fmt.Sprintf(`
+	return acctest.OneHost(h.l) + fmt.Sprintf(`
 resource "virtfleet_storage_pool" "vms" {
   name   = %[1]q
   type   = "dir"

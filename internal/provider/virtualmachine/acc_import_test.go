@@ -265,7 +265,7 @@ func TestAccVirtualMachine_importAnything(t *testing.T) {
 		imports += fmt.Sprintf("import {\n  to = %s.%s\n  id = %q\n}\n", virtualmachine.TypeName, key, id)
 	}
 
-	tf.Config(t, acctest.Config(l)+imports)
+	tf.Config(t, acctest.OneHost(l)+imports)
 	generated := filepath.Join(tf.Dir, "generated.tf")
 	for at, action := range tf.Actions(t, "-generate-config-out="+generated) {
 		if action != "no-op" {

@@ -149,7 +149,7 @@ func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 		"wait_for": `{ guest_agent = true, timeout = "5m" }`,
 	})
 
-	tf.Config(t, acctest.Config(l)+vm.String())
+	tf.Config(t, acctest.On(l, "kvm2")+vm.String())
 	apply := tf.Start(t, "apply")
 	waitWhileRunning(t, "the VM to run", apply, func() bool { return exists(l, "kvm2", "/run/libvirt/qemu/"+name+".pid") })
 	begun := uuidOf(t, l, "kvm2", name)
@@ -159,7 +159,7 @@ func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 	if out, err := apply.Wait(); err == nil {
 		t.Fatalf("the apply continued:\n%s", out)
 	}
-	tf.Config(t, acctest.Config(l)+vm.with(hcl{"wait_for": ""}).String())
+	tf.Config(t, acctest.On(l, "kvm2")+vm.with(hcl{"wait_for": ""}).String())
 	tf.Run(t, "apply")
 	if state, _ := tf.State(t, address); state["id"] != begun {
 		t.Errorf("VM %v was made, %s was begun", state["id"], begun)
@@ -177,7 +177,7 @@ func TestAccVirtualMachine_killedWhileWaiting(t *testing.T) {
 	if err := onHosts(t, l, name, "", "running")(nil); err != nil {
 		t.Error(err)
 	}
-	tf.Config(t, acctest.Config(l)+vm.with(hcl{"wait_for": "", "termination_grace_period": quote("0s")}).String())
+	tf.Config(t, acctest.On(l, "kvm2")+vm.with(hcl{"wait_for": "", "termination_grace_period": quote("0s")}).String())
 	tf.Run(t, "apply")
 	destroyAndCheck(t, l, tf, name)
 }
@@ -377,7 +377,7 @@ func TestAccVirtualMachine_locked(t *testing.T) {
 		"noagent",
 		"noacpi",
 	).with(hcl{"host": quote("kvm2"), "termination_grace_period": quote("4m")})
-	alice.Config(t, acctest.Config(l)+vm.String())
+	alice.Config(t, acctest.On(l, "kvm2")+vm.String())
 	alice.Run(t, "apply")
 	bob.Share(t, alice)
 	state, _ := alice.State(t, address)
@@ -386,14 +386,14 @@ func TestAccVirtualMachine_locked(t *testing.T) {
 	// Alice restarts a guest that takes more time than she has.
 	alice.Config(
 		t,
-		acctest.Config(l)+vm.with(hcl{"cpu": "{ vcpus = 2 }", "update_policy": quote("Restart")}).String(),
+		acctest.On(l, "kvm2")+vm.with(hcl{"cpu": "{ vcpus = 2 }", "update_policy": quote("Restart")}).String(),
 	)
 	restart := alice.Start(t, "apply")
 	waitWhileRunning(t, "the lock", restart, func() bool { return isLocked(t, l, "kvm2", id) })
 
 	// Bob has half a minute, which is not enough, and is told of her.
 	labelled := vm.with(hcl{"cpu": "{ vcpus = 2 }", "labels": `{ app = "web" }`, "update_policy": quote("Restart")})
-	bob.Config(t, acctest.Config(l)+labelled.with(hcl{"timeouts": `{ update = "30s" }`}).String())
+	bob.Config(t, acctest.On(l, "kvm2")+labelled.with(hcl{"timeouts": `{ update = "30s" }`}).String())
 	expect(
 		t,
 		bob.Fail(t, "apply"),
@@ -405,7 +405,7 @@ func TestAccVirtualMachine_locked(t *testing.T) {
 	)
 
 	// With time enough he waits for her.
-	bob.Config(t, acctest.Config(l)+labelled.String())
+	bob.Config(t, acctest.On(l, "kvm2")+labelled.String())
 	waiting := bob.Start(t, "apply")
 	l.Virsh(t, "kvm2", "destroy", name)
 	for _, run := range []*acctest.Running{restart, waiting} {
@@ -418,7 +418,7 @@ func TestAccVirtualMachine_locked(t *testing.T) {
 	}
 	noChanges(t, bob)
 
-	alice.Config(t, acctest.Config(l)+labelled.with(hcl{"termination_grace_period": quote("0s")}).String())
+	alice.Config(t, acctest.On(l, "kvm2")+labelled.with(hcl{"termination_grace_period": quote("0s")}).String())
 	alice.Run(t, "apply")
 	destroyAndCheck(t, l, alice, name)
 }
@@ -431,7 +431,7 @@ func TestAccVirtualMachine_createdTwiceAtOnce(t *testing.T) {
 	alice, bob := acctest.NewCLI(t), acctest.NewCLI(t)
 	name := lab.Name(t)
 	l.RemoveDomain(t, name)
-	config := acctest.Config(l) + idleVM(l, name).with(hcl{
+	config := acctest.On(l, "kvm2") + idleVM(l, name).with(hcl{
 		"host": quote("kvm2"), "guest_agent": `{ enabled = true }`, "wait_for": `{ guest_agent = true, timeout = "8s" }`,
 	}).String()
 	alice.Config(t, config)

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
 // TestAccVirtualMachine_mediumOnSATA: a VM that boots from SATA has the medium in a drive on SATA, which gets another
@@ -21,7 +22,7 @@ func TestAccVirtualMachine_mediumOnSATA(t *testing.T) {
 	name := lab.Name(t)
 	full := name + "-full"
 	config := func(data string) string {
-		return providerBlock(l, "") + fmt.Sprintf(`
+		return acctest.OneHost(l) + fmt.Sprintf(`
 resource "virtfleet_storage_pool" "vms" {
   name   = %[1]q
   type   = "dir"

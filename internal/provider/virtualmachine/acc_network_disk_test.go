@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
 // TestAccVirtualMachine_nbdTLS: a guest reads and writes a disk over NBD with TLS, with the certificates of its host,
@@ -73,7 +74,7 @@ func TestAccVirtualMachine_webMedium(t *testing.T) {
 	web := l.Serve(t, "a.iso", medium("first medium"), login, false)
 	secure := l.Serve(t, "b.iso", medium("other medium"), lab.Login{}, true)
 	config := func(network string) string {
-		return providerBlock(l, "") + fmt.Sprintf(`
+		return acctest.OneHost(l) + fmt.Sprintf(`
 resource "virtfleet_secret" "web" {
   usage            = "iscsi"
   usage_id         = %q

@@ -32,7 +32,7 @@ func TestAccOnDestroy(t *testing.T) {
 		"firmware": `{ type = "efi" }`, "devices": `{ tpm = {} }`, "run_strategy": quote("Once"),
 	})
 	snap, check := vm("snap", disk("snap")), vm("check", disk("check"))
-	config := func(vms ...string) { tf.Config(t, acctest.Config(l)+strings.Join(vms, "")) }
+	config := func(vms ...string) { tf.Config(t, acctest.On(l, host)+strings.Join(vms, "")) }
 	pool := "/var/lib/libvirt/" + prefix + "pool"
 	over := fmt.Sprintf("resource \"virtfleet_storage_pool\" \"this\" {\n  name = %q\n  type = \"dir\"\n"+
 		"  target = { path = %q }\n}\n", prefix+"pool", pool) + vm("over", hcl{

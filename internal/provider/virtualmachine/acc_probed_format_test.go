@@ -25,7 +25,7 @@ func TestAccVirtualMachine_writtenHeader(t *testing.T) {
 	path := "/var/lib/libvirt/images/" + name
 	labels := "{}"
 	config := func(disk string) {
-		text := providerBlock(l, "") + fmt.Sprintf("resource \"virtfleet_volume\" \"data\" {\n  name = %q\n"+
+		text := acctest.OneHost(l) + fmt.Sprintf("resource \"virtfleet_volume\" \"data\" {\n  name = %q\n"+
 			"  pool = \"default\"\n  host = \"kvm1\"\n  size = \"1Mi\"\n  format = \"raw\"\n}\n", name)
 		if disk != "" {
 			text += idleVM(l, name).with(hcl{
@@ -88,7 +88,7 @@ func TestAccVirtualMachine_writtenHeaderGrows(t *testing.T) {
 			name := lab.Name(t)
 			l.RemoveDomain(t, name)
 			path := "/var/lib/libvirt/" + name + "/data"
-			base := providerBlock(l, "") + fmt.Sprintf("resource \"virtfleet_storage_pool\" \"vms\" {\n  name = %q\n"+
+			base := acctest.OneHost(l) + fmt.Sprintf("resource \"virtfleet_storage_pool\" \"vms\" {\n  name = %q\n"+
 				"  type = \"dir\"\n  target = { path = %q }\n}\n", name, filepath.Dir(path))
 			strategy := "Halted"
 			config := func(disk string) {
@@ -166,7 +166,7 @@ func TestAccVirtualMachine_volumeOnOwnBase(t *testing.T) {
 	base := l.Image(t, "kvm1", name+"-base", "qcow2", 1<<20)
 	l.RefreshPool(t, "kvm1")
 	config := func(disks string) {
-		tf.Config(t, providerBlock(l, "")+fmt.Sprintf(`
+		tf.Config(t, acctest.OneHost(l)+fmt.Sprintf(`
 resource "virtfleet_volume" "data" {
   for_each = toset(["a", "b"])
   name     = "%[1]s-${each.key}"
@@ -234,7 +234,7 @@ func TestAccVirtualMachine_cdromInPool(t *testing.T) {
 	if xml := l.Virsh(t, "kvm1", "vol-dumpxml", "--pool", "default", name+".iso"); !strings.Contains(xml, "'iso'") {
 		t.Fatalf("libvirt doesn't take it for a medium: %s", xml)
 	}
-	tf.Config(t, providerBlock(l, "")+idleVM(l, name).with(hcl{
+	tf.Config(t, acctest.OneHost(l)+idleVM(l, name).with(hcl{
 		"host": quote("kvm1"), "disks": fmt.Sprintf(`{ cd = { file = %q, device = "cdrom" } }`, path),
 	}).String())
 	tf.Run(t, "apply")

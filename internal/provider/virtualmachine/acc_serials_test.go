@@ -33,12 +33,12 @@ func TestAccSerials_life(t *testing.T) {
 	}
 	write := func(change hcl) {
 		t.Helper()
-		tf.Config(t, acctest.Config(l)+config.with(change).String())
+		tf.Config(t, config.withHosts(l, change))
 	}
 	apply := func(change hcl, host string, parts ...string) {
 		t.Helper()
+		write(change)
 		config = config.with(change)
-		write(nil)
 		tf.Run(t, "apply")
 		noChanges(t, tf)
 		if err := look(t, l, host, name, parts...)(nil); err != nil {
@@ -66,11 +66,11 @@ func TestAccSerials_life(t *testing.T) {
 	other := tinyVM(name + "-other").with(hcl{
 		"host": quote("kvm2"), "devices": `{ serials = { ` + strings.Replace(server, "127.0.0.1", "0.0.0.0", 1) + ` } }`,
 	})
-	tf.Config(t, acctest.Config(l)+config.String()+other.named("other"))
+	tf.Config(t, acctest.On(l, "kvm2")+config.String()+other.named("other"))
 	expect(t, tf.Fail(t, "plan"), "TCP port 127.0.0.1/4571")
 
 	tf.Run(t, "state", "rm", address)
-	tf.Config(t, acctest.Config(l)+fmt.Sprintf("import {\n  to = %s\n  id = %q\n}\n", address, name))
+	tf.Config(t, acctest.On(l, "kvm2")+fmt.Sprintf("import {\n  to = %s\n  id = %q\n}\n", address, name))
 	generated := filepath.Join(tf.Dir, "generated.tf")
 	change := tf.Plan(t, "-generate-config-out="+generated)[address]
 	if protocol := attributeAt(change.After, "devices.serials.server.protocol"); change.Actions != "no-op" ||

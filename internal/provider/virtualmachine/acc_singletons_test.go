@@ -45,7 +45,7 @@ func TestAccSingletons_life(t *testing.T) {
 	) resource.TestStep {
 		config = config.with(change)
 		return resource.TestStep{
-			Config: acctest.Config(l) + config.String(), ConfigPlanChecks: changes(action), Check: check,
+			Config: config.withHosts(l, change), ConfigPlanChecks: changes(action), Check: check,
 			ConfigStateChecks: know,
 		}
 	}
@@ -74,7 +74,7 @@ func TestAccSingletons_life(t *testing.T) {
 			know("devices.rng.rate_bytes", knownvalue.Null()), know("devices.tpm", knownvalue.Null())),
 		// A TPM and a watchdog are refused while it runs, and said so by the plan.
 		resource.TestStep{
-			Config: acctest.Config(l) + config.with(hcl{
+			Config: acctest.OneHost(l) + config.with(hcl{
 				"devices": `{ rng = {}, tpm = { version = "2.0" }, watchdog = { action = "pause" } }`,
 			}).String(),
 			ExpectError: inOrder("Change needs a restart", "devices.tpm: A TPM can be added only when the VM starts.",

@@ -76,7 +76,7 @@ func newStoppedVM(t *testing.T, host string) (l *lab.Lab, tf *acctest.CLI, name 
 	l, tf, name = lab.Open(t), acctest.NewCLI(t), lab.Name(t)
 	l.RemoveDomain(t, name)
 	vm = idleVM(l, name).with(hcl{"host": quote(host), "run_strategy": quote("Halted")})
-	tf.Config(t, acctest.Config(l)+vm.String())
+	tf.Config(t, acctest.On(l, host)+vm.String())
 	tf.Run(t, "apply")
 	before, _ := tf.State(t, address)
 	return l, tf, name, vm, func() {
@@ -91,7 +91,7 @@ func newStoppedVM(t *testing.T, host string) (l *lab.Lab, tf *acctest.CLI, name 
 func TestAccVirtualMachine_taintedAndRefused(t *testing.T) {
 	t.Parallel()
 	l, tf, name, halted, sameMachine := newStoppedVM(t, "kvm2")
-	tf.Config(t, acctest.Config(l)+halted.with(hcl{"deletion_protection": "true"}).String())
+	tf.Config(t, acctest.On(l, "kvm2")+halted.with(hcl{"deletion_protection": "true"}).String())
 	tf.Run(t, "apply")
 
 	refused := "Error: Virtual machine is protected"
@@ -101,18 +101,18 @@ func TestAccVirtualMachine_taintedAndRefused(t *testing.T) {
 	expect(t, tf.Fail(t, "apply"), refused)
 	tf.Run(t, "untaint", address)
 	noChanges(t, tf)
-	tf.Config(t, acctest.Config(l)+halted.String())
+	tf.Config(t, acctest.On(l, "kvm2")+halted.String())
 	tf.Run(t, "apply")
 
 	// Another resource's VM, and a stranger, keep the name.
 	other := acctest.NewCLI(t)
-	other.Config(t, acctest.Config(l)+halted.String())
+	other.Config(t, acctest.On(l, "kvm2")+halted.String())
 	expect(t, other.Fail(t, "plan"), "Error: Name already taken", "import")
 	twin := hcl{"name": quote(name), "run_strategy": quote("Halted"), "memory": `{ size = "64Mi" }`}
 	tf.Config(t, acctest.Config(l)+halted.String()+twin.named("twin"))
 	expect(t, tf.Fail(t, "apply"), "Error: Duplicate virtual machine name")
 	sameMachine()
-	tf.Config(t, acctest.Config(l)+halted.String())
+	tf.Config(t, acctest.On(l, "kvm2")+halted.String())
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)
 }

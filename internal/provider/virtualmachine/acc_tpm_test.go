@@ -74,7 +74,7 @@ func TestAccTPM_external(t *testing.T) {
 	config := tinyVM(name).with(hcl{
 		"host": quote(host), "devices": `{ tpm = { backend = "external", path = ` + quote(socket) + ` } }`,
 	})
-	tf.Config(t, acctest.Config(l)+config.String())
+	tf.Config(t, acctest.OneHost(l)+config.String())
 	tf.Run(t, "apply")
 	if err := look(t, l, host, name, "<backend type='external'>", "path='"+socket+"'")(nil); err != nil {
 		t.Error(err)
@@ -87,13 +87,13 @@ func TestAccTPM_external(t *testing.T) {
 	tf.Config(t, acctest.Config(l)+config.with(hcl{"host": quote("kvm2")}).String())
 	expect(t, tf.Fail(t, "plan"), "it has a device of its host: TPM in a program of its host")
 	halted := config.with(hcl{"run_strategy": quote("Halted")})
-	tf.Config(t, acctest.Config(l)+halted.String())
+	tf.Config(t, acctest.OneHost(l)+halted.String())
 	tf.Run(t, "apply")
 	tf.Config(t, acctest.Config(l)+halted.with(hcl{"host": quote("kvm2")}).String())
 	expect(t, tf.Fail(t, "plan"), "the state of its TPM is kept by a program of its host", "Leave the VM there")
-	tf.Config(t, acctest.Config(l)+config.String())
+	tf.Config(t, acctest.OneHost(l)+config.String())
 	expect(t, tf.Fail(t, "apply"), socket)
-	tf.Config(t, acctest.Config(l)+halted.String())
+	tf.Config(t, acctest.OneHost(l)+halted.String())
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)
 }

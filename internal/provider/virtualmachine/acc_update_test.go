@@ -127,7 +127,7 @@ func TestAccVirtualMachine_restartPolicies(t *testing.T) {
 		for _, m := range more {
 			c = c.with(m)
 		}
-		return acctest.Config(l) + c.String()
+		return acctest.On(l, process.host) + c.String()
 	}
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config("qemu64", "Live"), ConfigPlanChecks: changes(plancheck.ResourceActionCreate), Check: process.same(t),

@@ -57,6 +57,16 @@ func (h hcl) named(name string) string {
 	return b.String()
 }
 
+// withHosts is the resource with a change, after the provider block that it needs: for a new host the hosts between
+// which VMs move, otherwise the host that the VM is pinned to alone.
+func (h hcl) withHosts(l *lab.Lab, change hcl) string {
+	block := acctest.Config(l)
+	if _, moves := change["host"]; !moves {
+		block = acctest.On(l, strings.Trim(h["host"], `"`))
+	}
+	return block + h.with(change).String()
+}
+
 func quote(s string) string { return fmt.Sprintf("%q", s) }
 
 // guest is a VM on the lab that boots a real guest in seconds.

@@ -45,7 +45,7 @@ func TestAccVolume_writtenHeader(t *testing.T) {
 			l.RemoveDomain(t, name)
 			file := "/var/lib/libvirt/" + name + "/data"
 			config := func(size string) {
-				tf.Config(t, acctest.Config(l)+pool(name)+volume(fmt.Sprintf(
+				tf.Config(t, acctest.OneHost(l)+pool(name)+volume(fmt.Sprintf(
 					"size = %q\nhost = \"kvm1\"\nformat = \"raw\"", size)))
 			}
 			run := func(script string) string {
@@ -112,9 +112,7 @@ func TestAccVolume_writtenHeader(t *testing.T) {
 			l.Virsh(t, "kvm1", "destroy", name)
 			l.Virsh(t, "kvm1", "undefine", name)
 			tf.Run(t, "destroy")
-			for _, host := range []string{"kvm1", "kvm2"} {
-				l.Run(t, host, "rmdir", "/var/lib/libvirt/"+name)
-			}
+			l.Run(t, "kvm1", "rmdir", "/var/lib/libvirt/"+name)
 		})
 	}
 }
@@ -138,7 +136,7 @@ func TestAccVolume_copyOfWrittenHeader(t *testing.T) {
 					"  copy_of = virtfleet_volume.this.id\n  %[2]s\n}\n", name, says)
 			}
 			config := func(copies ...string) {
-				tf.Config(t, acctest.Config(l)+pool(name)+volume("size = \"10Mi\"\nhost = \"kvm1\"\nformat = \"raw\"")+
+				tf.Config(t, acctest.OneHost(l)+pool(name)+volume("size = \"10Mi\"\nhost = \"kvm1\"\nformat = \"raw\"")+
 					strings.Join(copies, ""))
 			}
 			config()
@@ -178,9 +176,7 @@ func TestAccVolume_copyOfWrittenHeader(t *testing.T) {
 
 			l.Virsh(t, "kvm1", "undefine", name)
 			tf.Run(t, "destroy")
-			for _, host := range []string{"kvm1", "kvm2"} {
-				l.Run(t, host, "rmdir", at)
-			}
+			l.Run(t, "kvm1", "rmdir", at)
 		})
 	}
 }

@@ -846,7 +846,7 @@ func TestAccVolume_growsOnline(t *testing.T) {
 	l := lab.Open(t)
 	name := lab.Name(t)
 	config := func(size string) string {
-		return acctest.Config(l) + pool(name) + volume(fmt.Sprintf("size = %q\nhost = \"kvm1\"", size))
+		return acctest.OneHost(l) + pool(name) + volume(fmt.Sprintf("size = %q\nhost = \"kvm1\"", size))
 	}
 	vm := fmt.Sprintf("<domain type='qemu'><name>%[1]s</name><memory unit='MiB'>16</memory><os><type>hvm</type></os>"+
 		"<devices><disk type='file'><driver name='qemu' type='qcow2'/><source file='/var/lib/libvirt/%[1]s/data'/>"+
@@ -854,9 +854,7 @@ func TestAccVolume_growsOnline(t *testing.T) {
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy: func(*terraform.State) error {
-			for _, host := range []string{"kvm1", "kvm2"} {
-				l.Run(t, host, "rmdir", "/var/lib/libvirt/"+name)
-			}
+			l.Run(t, "kvm1", "rmdir", "/var/lib/libvirt/"+name)
 			return nil
 		},
 		Steps: []resource.TestStep{
