@@ -137,6 +137,9 @@ func (r *Resource) explainEnd(ctx context.Context, m *model) diag.Diagnostics {
 	switch {
 	case end.Redrained:
 		detail += " An apply that keeps the maintenance drains the host again."
+		if restore {
+			detail += " Once that is complete, its end brings back all that it moved."
+		}
 	case restore:
 		detail += " To leave all virtual machines as they are, apply restore = false before."
 	}
