@@ -267,6 +267,8 @@ func (p *Scheduler) CheckUpdate(
 		return warnings, nil
 	}
 
+	warnings = append(warnings, p.planRunning(ctx, a.Host, vm, d)...)
+
 	d, short := p.changedDevices(ctx, a.Host, vm, d)
 
 	document, problems := d.definable(vm)
