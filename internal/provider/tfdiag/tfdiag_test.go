@@ -91,6 +91,7 @@ func TestFailure_remedyOfEachKind(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]error{
 		"host key": ssh.ErrHostKey, "auth": ssh.ErrAuth, "denied": libvirt.ErrDenied,
+		"read-only": libvirt.ErrReadOnly,
 		"unconfigured": fleet.ErrUnconfigured, "two copies": fleet.ErrTwoCopies, "ambiguous": fleet.ErrAmbiguous,
 		"duplicate host": fleet.ErrDuplicateHost, "locked": fleet.ErrLocked,
 		"lease lost": fleet.ErrLeaseLost, "lease unconfirmed": fleet.ErrLeaseUnconfirmed, "restart": fleet.ErrRestartRequired,
