@@ -160,10 +160,10 @@ func (dr *Drainer) warnUnknownPins(in evacuation.Input, steps []evacuation.Step)
 
 	return &inventory.Problem{
 		Attribute: "host", Summary: "Virtual machine is pinned to the host", Warning: true,
-		Detail: fmt.Sprintf("Another configuration has these virtual machines of host %q, and pins them to a host that this "+
-			"one doesn't know. If that is another name of host %q, that configuration moves them back:\n  - %s", in.Host,
-			in.Host, strings.Join(pinned, "\n  - ")),
-		Remedy: "Give the host one name in all configurations, or remove the host attribute of these virtual machines.",
+		Detail: fmt.Sprintf("By their host attributes, these virtual machines of host %q belong on a host of a name that is "+
+			"unknown here. If that is another name of host %q, they will be moved back:\n  - %s", in.Host, in.Host,
+			strings.Join(pinned, "\n  - ")),
+		Remedy: "Use one name for the host wherever its virtual machines are managed, or remove their host attributes.",
 	}
 }
 

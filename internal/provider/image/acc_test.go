@@ -854,7 +854,7 @@ func TestAccImage_ofAMedium(t *testing.T) {
 			},
 		}, {
 			Config:      acctest.Block{Lab: l, Hosts: readOnly}.String() + declared,
-			ExpectError: regexp.MustCompile(`(?s)Error: Unable to read image.*read-only\. Check\s+hosts\.<name>\.uri`),
+			ExpectError: regexp.MustCompile(`(?s)Error: Unable to read image.*read-only\. Check\s+hosts\.kvm1\.uri`),
 		}, {
 			Config: acctest.Config(l) + declared, ConfigPlanChecks: resource.ConfigPlanChecks{
 				PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
