@@ -499,8 +499,8 @@ func TestSlotsOf_endsTakeNoTurnOfMoves(t *testing.T) {
 	}
 }
 
-// A VM that another configuration pins to a host of a name that isn't known here may be brought back: the plan says so of
-// one that is to run on another host.
+// A VM that is pinned to a host of a name that isn't known here may be brought back: the plan says so of one that is to
+// run on another host.
 func TestWarnUnknownPins(t *testing.T) {
 	t.Parallel()
 

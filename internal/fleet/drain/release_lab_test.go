@@ -104,7 +104,8 @@ func TestLab_endShutsDownOnlyWhatPoliciesAllow(t *testing.T) {
 		t.Errorf("after an incomplete drain: planned %+v, %v; want not restored: %q", p, err, want)
 	}
 
-	if p, err := f.PlanRelease(t.Context(), from.Name, "m", false); err != nil || p.Restored != nil || p.Unrestored != nil {
+	p, err = f.PlanRelease(t.Context(), from.Name, "m", false)
+	if err != nil || p.Restored != nil || p.Unrestored != nil {
 		t.Errorf("after an incomplete drain, restoring nothing: planned %+v, %v; want nothing", p, err)
 	}
 

@@ -267,8 +267,6 @@ func (p *Scheduler) CheckUpdate(
 		return warnings, nil
 	}
 
-	warnings = append(warnings, p.planRunning(ctx, a.Host, vm, d)...)
-
 	d, short := p.changedDevices(ctx, a.Host, vm, d)
 
 	document, problems := d.definable(vm)
@@ -277,7 +275,8 @@ func (p *Scheduler) CheckUpdate(
 	}
 
 	problems, doubts := p.fitsChange(ctx, a, vm, d)
-	problems, warnings = append(short, problems...), append(warnings, doubts...)
+	problems = append(short, problems...)
+	warnings = slices.Concat(warnings, doubts, p.planRunning(ctx, a.Host, vm, d))
 
 	if len(problems) == 0 {
 		if problems, err = d.tryChange(ctx, a.Host, vm, document); err != nil {

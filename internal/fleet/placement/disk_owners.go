@@ -14,7 +14,9 @@ const ownedSummary = "Disk belongs to another virtual machine"
 
 // planRunning records the disks that a VM has from now on which runs and continues to run. It returns warnings about
 // those of them that are also disks of other VMs.
-func (p *Scheduler) planRunning(ctx context.Context, h *inventory.Host, vm *inventory.VM, d Desired) []inventory.Problem {
+func (p *Scheduler) planRunning(
+	ctx context.Context, h *inventory.Host, vm *inventory.VM, d Desired,
+) []inventory.Problem {
 	if !vm.Active || !d.runsOn(vm) {
 		return nil
 	}
@@ -66,8 +68,8 @@ func (d Desired) onHost(ctx context.Context, h *inventory.Host, uses []domain.Di
 }
 
 // warnOfOwners warns about each volume, declared by its id, that is a disk of another VM which runs, or which its host
-// starts at boot. added are the disks that the VM gets on the host. The same change may take the volume from that VM, so
-// this is no error. Other disks of such VMs are refused: see rivals.
+// starts at boot. added are the disks that the VM gets on the host. This is no error, because the same change may take
+// the volume from that VM. Other disks of such VMs are refused: see rivals.
 func (p *Scheduler) warnOfOwners(
 	ctx context.Context, h *inventory.Host, uuid string, d Desired, added []domain.DiskUse,
 ) (problems []inventory.Problem) {

@@ -821,8 +821,8 @@ func TestAccImage_rewrittenFile(t *testing.T) {
 	c.Run(t, "destroy")
 }
 
-// TestAccImage_ofAMedium: libvirt calls the format of the copy of a CD image "iso". Its content is raw. Over a connection
-// that is read-only, a copy can't be read: that is an error which says so, and no incomplete copy.
+// TestAccImage_ofAMedium: libvirt calls the format of the copy of a CD image "iso". Its content is raw. A copy
+// can't be read over a connection that is read-only: that is an error which says so, and no incomplete copy.
 func TestAccImage_ofAMedium(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -31,9 +31,9 @@ var causes = []kindRemedy{
 		"known_hosts file. host_key_checking = \"accept_new\" in the provider's ssh block records keys of new hosts."},
 	{ssh.ErrAuth, "Check the user in the host's URI and the keys, agent or password in the provider's ssh block; " +
 		"\"ssh -v\" with the same user and key shows what the server accepts."},
-	{libvirt.ErrReadOnly, "The connection to the host is read-only. Check " + anyHost + ".uri in the provider block: its " +
-		"socket must not be libvirt-sock-ro, and its user needs the right to manage libvirt, as root or a member of the " +
-		"group libvirt has it."},
+	{libvirt.ErrReadOnly, "The connection to the host is read-only. Check " + anyHost + ".uri in the provider block: " +
+		"its socket must not be libvirt-sock-ro, and its user needs the right to manage libvirt, as root or a member of " +
+		"the group libvirt has it."},
 	{libvirt.ErrDenied, "Connect as a user that libvirt on the host accepts: root, or a member of the group libvirt. " +
 		"Over TLS: each side has to trust the authority of the other's certificate."},
 	{libvirt.ErrNoSecretDriver, "Install libvirt's secret driver on the host (package libvirt-daemon-driver-secret on " +

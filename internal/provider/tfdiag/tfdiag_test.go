@@ -157,8 +157,8 @@ func compareGolden(t *testing.T, name, got string) {
 // TestFailure_readOnlyNamesTheURI: the advice about a connection that is read-only names the host's attribute.
 func TestFailure_readOnlyNamesTheURI(t *testing.T) {
 	t.Parallel()
-	f := tfdiag.Failure{Verb: "x", Noun: "x", Err: &libvirt.Error{Host: "kvm1", Kind: libvirt.ErrReadOnly, Err: errors.New("x")}}
-	if got := f.Error().Detail(); !strings.Contains(got, "Check hosts.kvm1.uri") {
+	err := &libvirt.Error{Host: "kvm1", Kind: libvirt.ErrReadOnly, Err: errors.New("x")}
+	if got := (tfdiag.Failure{Verb: "x", Noun: "x", Err: err}).Error().Detail(); !strings.Contains(got, "Check hosts.kvm1.uri") {
 		t.Errorf("got %q", got)
 	}
 }
