@@ -205,8 +205,8 @@ func (r *releaseRun) wantsBack(s hostrecord.RecordedStep) bool {
 	return moved && r.restore && s.Target != ""
 }
 
-// isSettled reports whether the VM isn't to be moved back to this host: it is there, or its configuration pins it to the
-// host where it is.
+// isSettled reports whether the VM isn't to be moved back to this host: it is there, or its configuration pins it to
+// the host where it is.
 func isSettled(vm *inventory.VM, home *inventory.Host) bool {
 	return vm.On == home || vm.Metadata.Host == vm.Host
 }

@@ -158,7 +158,8 @@ func compareGolden(t *testing.T, name, got string) {
 func TestFailure_readOnlyNamesTheURI(t *testing.T) {
 	t.Parallel()
 	err := &libvirt.Error{Host: "kvm1", Kind: libvirt.ErrReadOnly, Err: errors.New("x")}
-	if got := (tfdiag.Failure{Verb: "x", Noun: "x", Err: err}).Error().Detail(); !strings.Contains(got, "Check hosts.kvm1.uri") {
+	got := tfdiag.Failure{Verb: "x", Noun: "x", Err: err}.Error().Detail()
+	if !strings.Contains(got, "Check hosts.kvm1.uri") {
 		t.Errorf("got %q", got)
 	}
 }
