@@ -97,6 +97,7 @@ const (
 	Replan         = inventory.Replan
 	Review         = inventory.Review
 	DeleteFirst    = inventory.DeleteFirst
+	InOrder        = inventory.InOrder
 	EndMaintenance = inventory.EndMaintenance
 )
 

@@ -41,6 +41,8 @@ var (
 	ErrOperationInvalid = errors.New("not possible in the present state")
 	// ErrDenied says that authentication failed or access is forbidden.
 	ErrDenied = errors.New("access denied")
+	// ErrReadOnly says that the connection is read-only, as one to libvirt's socket for reading is.
+	ErrReadOnly = fmt.Errorf("%w: the connection is read-only", ErrDenied)
 	// ErrBusy says that the object is in use by another operation, or wasn't released in time.
 	ErrBusy = errors.New("busy")
 	// ErrNotReleased says that a guest was asked to release a device, and refused or hasn't answered in time.

@@ -77,7 +77,7 @@ var kinds = map[golibvirt.ErrorNumber]error{
 	golibvirt.ERR_AUTH_CANCELLED:            ErrDenied,
 	golibvirt.ERR_AUTH_UNAVAILABLE:          ErrDenied,
 	golibvirt.ERR_ACCESS_DENIED:             ErrDenied,
-	golibvirt.ERR_OPERATION_DENIED:          ErrDenied,
+	golibvirt.ERR_OPERATION_DENIED:          ErrReadOnly,
 	golibvirt.ERR_OPERATION_TIMEOUT:         ErrBusy,
 	golibvirt.ERR_RESOURCE_BUSY:             ErrBusy,
 	golibvirt.ERR_OPERATION_ABORTED:         ErrAborted,

@@ -36,7 +36,8 @@ func (s *Storage) copyOn(ctx context.Context, h *libvirt.Host, ref Ref, seal *Se
 		return &ImageCopy{Volume: *orZero(v)}, err
 	}
 	data, err := h.VolumeBytes(ctx, ref.Pool, ref.Name, seal.Offset, seal.Bytes)
-	if errors.Is(err, libvirt.ErrUnreachable) || errors.Is(err, libvirt.ErrOperationInvalid) {
+	if errors.Is(err, libvirt.ErrUnreachable) || errors.Is(err, libvirt.ErrOperationInvalid) ||
+		errors.Is(err, libvirt.ErrDenied) { // Of the copy, this says nothing.
 		return nil, err
 	}
 	return &ImageCopy{Volume: *v, Incomplete: !seal.matches(data, err)}, nil

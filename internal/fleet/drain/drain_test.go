@@ -499,3 +499,29 @@ func TestSlotsOf_endsTakeNoTurnOfMoves(t *testing.T) {
 		}
 	}
 }
+
+// A VM that is pinned to a host of a name that isn't known here may be brought back: the plan says so of one that is to
+// run on another host.
+func TestWarnUnknownPins(t *testing.T) {
+	t.Parallel()
+
+	dr, _ := builtIn(t)
+
+	for name, test := range map[string]struct {
+		pin, method string
+		warned      bool
+	}{
+		"not pinned":           {"", evacuation.MethodLive, false},
+		"pinned to a known":    {"local", evacuation.MethodLive, false},
+		"pinned to an unknown": {"node1", evacuation.MethodLive, true},
+		"brought elsewhere":    {"node1", evacuation.MethodExternal, true},
+		"left":                 {"node1", evacuation.MethodLeave, false},
+	} {
+		in := evacuation.Input{Host: "local", VMs: []evacuation.VM{{UUID: "db", Name: "db", Pin: test.pin}}}
+
+		p := dr.warnUnknownPins(in, []evacuation.Step{stepOf("db", test.method, "").Step})
+		if (p != nil) != test.warned || p != nil && !strings.Contains(p.Detail, `"db" is pinned to host "node1"`) {
+			t.Errorf("%s: %+v, want a warning: %v", name, p, test.warned)
+		}
+	}
+}

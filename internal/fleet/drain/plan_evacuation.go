@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
@@ -19,6 +20,9 @@ type EvacuationPlan struct {
 	// OnItsWay is a warning about a VM that is arriving at the host or leaving it, which the steps omit: the drain
 	// waits for it, and decides then. Nil means that there is none. Only plans of a maintenance have it.
 	OnItsWay *inventory.Problem
+	// UnknownPins is a warning about VMs that leave although their configurations may bring them back. Nil means that
+	// there are none.
+	UnknownPins *inventory.Problem
 }
 
 // EvacuationQuery says what PlanEvacuation is to plan.
@@ -90,6 +94,7 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 	}
 
 	p.Steps = plainSteps(steps)
+	p.UnknownPins = dr.warnUnknownPins(in, p.Steps)
 
 	return p, nil
 }
@@ -134,6 +139,31 @@ func onItsWayProblem(host string, onItsWay error) *inventory.Problem {
 		Detail: fmt.Sprintf("Virtual machine %q comes to host %q or leaves it by a migration that has not ended (%s). The "+
 			"drain waits until it has ended, or ends it if the run that began it is gone. Then it decides what is left to "+
 			"do", e.vm.Name, host, e.vm.StateFacts().HostStatesText()),
+	}
+}
+
+// warnUnknownPins returns a warning about the VMs that are to run on another host by these steps, and that another
+// configuration pins to a host which has no such name here: it may be this host. It returns nil for none.
+func (dr *Drainer) warnUnknownPins(in evacuation.Input, steps []evacuation.Step) *inventory.Problem {
+	var pinned []string
+
+	for _, s := range steps {
+		vm, here := in.VM(s.UUID)
+		if here && vm.Pin != "" && dr.hosts.Host(vm.Pin) == nil && evacuation.RequestsEviction(s.Method) {
+			pinned = append(pinned, fmt.Sprintf("%q is pinned to host %q", vm.Name, vm.Pin))
+		}
+	}
+
+	if len(pinned) == 0 {
+		return nil
+	}
+
+	return &inventory.Problem{
+		Attribute: "host", Summary: "Virtual machine is pinned to the host", Warning: true,
+		Detail: fmt.Sprintf("By their host attributes, these virtual machines of host %q belong on a host of a name that is "+
+			"unknown here. If that is another name of host %q, they will be moved back:\n  - %s", in.Host, in.Host,
+			strings.Join(pinned, "\n  - ")),
+		Remedy: "Use one name for the host wherever its virtual machines are managed, or remove their host attributes.",
 	}
 }
 

@@ -81,6 +81,36 @@ func TestLab_endShutsDownOnlyWhatPoliciesAllow(t *testing.T) {
 		}
 	}
 
+	change := func(do func(*hostrecord.Evacuation)) {
+		t.Helper()
+
+		if err := f.ChangeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
+			do(r.Evacuation)
+
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+
+	// What an incomplete drain moved stays away, except for what an earlier complete one of the same maintenance moved.
+	change(func(e *hostrecord.Evacuation) { e.Done, e.Steps[1].Completed = false, true })
+
+	p, err = f.PlanRelease(t.Context(), from.Name, "m", true)
+	if want := []string{
+		`virtual machine "` + running + `" was moved to host "` + to.Name + `" by a drain that was not completed, and ` +
+			`isn't moved back`,
+	}; err != nil || !slices.Equal(p.Restored, []string{back}) || !slices.Equal(p.Unrestored, want) {
+		t.Errorf("after an incomplete drain: planned %+v, %v; want not restored: %q", p, err, want)
+	}
+
+	p, err = f.PlanRelease(t.Context(), from.Name, "m", false)
+	if err != nil || p.Restored != nil || p.Unrestored != nil {
+		t.Errorf("after an incomplete drain, restoring nothing: planned %+v, %v; want nothing", p, err)
+	}
+
+	change(func(e *hostrecord.Evacuation) { e.Done, e.Steps[1].Completed = true, false })
+
 	allowed.Fallback = evacuation.Shutdown
 	if _, err := f.EvictionPolicies().Put(t.Context(), allowed); err != nil {
 		t.Fatal(err)
@@ -108,18 +138,6 @@ func TestLab_endShutsDownOnlyWhatPoliciesAllow(t *testing.T) {
 	allowed.Fallback = evacuation.ColdMigrate
 	if _, err := f.EvictionPolicies().Put(t.Context(), allowed); err != nil {
 		t.Fatal(err)
-	}
-
-	change := func(do func(*hostrecord.Evacuation)) {
-		t.Helper()
-
-		if err := f.ChangeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
-			do(r.Evacuation)
-
-			return nil
-		}); err != nil {
-			t.Error(err)
-		}
 	}
 
 	maintained(t, f, from, coldMoved(on, running, to, true))

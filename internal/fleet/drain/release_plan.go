@@ -94,8 +94,8 @@ func toUndo(
 // planStep returns what undoing the step does with its VM, or why the VM stays as it is. Both are "" if there is
 // nothing to say.
 func (r *releaseRun) planStep(ctx context.Context, s hostrecord.RecordedStep) (restored, unrestored string) {
-	back := r.movesBack(s)
-	if !back && !r.mayBeOff(s) {
+	back, staysAway := r.movesBack(s), r.staysAway(s)
+	if !back && !staysAway && !r.mayBeOff(s) {
 		return "", ""
 	}
 
@@ -107,6 +107,10 @@ func (r *releaseRun) planStep(ctx context.Context, s hostrecord.RecordedStep) (r
 	var d decision
 
 	switch {
+	case staysAway && err == nil && isSettled(vm, r.host):
+		return "", ""
+	case staysAway:
+		return "", fmt.Sprintf("was moved to host %q by a drain that was not completed, and isn't moved back", s.Target)
 	case err != nil:
 	case back:
 		d, err = r.decideMove(ctx, vm, s)
@@ -185,9 +189,26 @@ type decision struct {
 
 // movesBack reports whether the VM of the step is to be moved back.
 func (r *releaseRun) movesBack(s hostrecord.RecordedStep) bool {
+	return r.wantsBack(s) && r.completed(s)
+}
+
+// staysAway reports whether the VM of the step isn't moved back although the user wants VMs restored: its drain was not
+// completed. A Release says nothing about it, because an unfinished maintenance that is created again continues.
+func (r *releaseRun) staysAway(s hostrecord.RecordedStep) bool {
+	return r.wantsBack(s) && !r.completed(s)
+}
+
+// wantsBack reports whether a drain moved the VM of the step, and the user wants VMs restored.
+func (r *releaseRun) wantsBack(s hostrecord.RecordedStep) bool {
 	moved := s.Result == hostrecord.ResultMoved || s.Result == hostrecord.ResultColdMoved
 
-	return moved && r.restore && r.completed(s) && s.Target != ""
+	return moved && r.restore && s.Target != ""
+}
+
+// isSettled reports whether the VM isn't to be moved back to this host: it is there, or its configuration pins it to
+// the host where it is.
+func isSettled(vm *inventory.VM, home *inventory.Host) bool {
+	return vm.On == home || vm.Metadata.Host == vm.Host
 }
 
 // startsAgain reports whether the VM of the step, which was shut down or saved, is to be started.
@@ -212,7 +233,7 @@ func (r *releaseRun) mayBeOff(s hostrecord.RecordedStep) bool {
 // lastKnown returns where the VM of the step was last. A host that is no longer configured may have a VM that was
 // moved, until that host is fenced.
 func (r *releaseRun) lastKnown(s hostrecord.RecordedStep) inventory.LastKnown {
-	if r.movesBack(s) {
+	if r.wantsBack(s) {
 		return inventory.LastKnown{Host: s.Target, HostUUID: s.TargetUUID}
 	}
 
@@ -230,7 +251,7 @@ func (r *releaseRun) decideMove(ctx context.Context, vm *inventory.VM, s hostrec
 	switch {
 	case r.startsHere(vm, s):
 		return decision{does: starts}, nil
-	case vm.On == r.host, arrived && vm.Metadata.Host == vm.Host: // Its configuration pins it to that host now.
+	case vm.On == r.host, arrived && isSettled(vm, r.host):
 		return decision{}, nil
 	case !arrived:
 		return decision{unrestored: fmt.Sprintf("was moved to host %q and is on host %q by now, where it stays", s.Target,

@@ -18,4 +18,6 @@ const (
 	// EndMaintenance ends the maintenance of a host, which may have to be made known first: the run that began it may have
 	// been killed before that was saved.
 	EndMaintenance
+	// InOrder has one change made only after another one, or as a change of its own.
+	InOrder
 )

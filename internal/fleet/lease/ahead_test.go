@@ -215,6 +215,13 @@ func TestTake_oneAfterAnotherOfAKilledRun(t *testing.T) {
 					if n := strings.Count(said.String(), waits); n != 1 {
 						t.Errorf("%s: said %d times that it waits; want once", name, n)
 					}
+
+					_, line, _ := strings.Cut(said.String(), waits)
+					line, _, _ = strings.Cut(line, "\n")
+
+					if _, left, ok := strings.Cut(line, " taken_over_in="); !ok || name == wanted[0] && left != TakeoverTime.String() {
+						t.Errorf("%s: said %q; want after which time the lease is taken over", name, line)
+					}
 				}
 
 				if err := Confirm(living); err != nil || Lost(living) != nil {

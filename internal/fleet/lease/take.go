@@ -99,15 +99,17 @@ func (l *Held) tryUntilAcquired(ctx context.Context, w *watch) error {
 
 		last := all[len(all)-1]
 
-		if logged != last.UUID {
+		changed := w.look(last)
+
+		if logged != last.UUID { // The time is for a holder that is gone.
 			l.keeper.log.WarnContext(ctx, "waiting for another run's lease", "host", l.store.Name(), "lease", l.name,
-				"holder", Holder(last))
+				"holder", Holder(last), "taken_over_in", time.Duration(unchangedPolls-w.unchanged)*pollInterval+settleTime)
 
 			logged = last.UUID
 		}
 
 		switch {
-		case w.look(last): // Its owner has renewed it, or it is the first read.
+		case changed: // Its owner has renewed it, or it is the first read.
 		case w.abandoned():
 			*w = watch{seen: w.seen, at: w.at}
 

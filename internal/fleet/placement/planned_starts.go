@@ -22,6 +22,8 @@ const (
 type plannedStart struct {
 	// host is where it starts or goes, with the reservation; "" if that isn't decided yet.
 	host string
+	// runs says that the VM runs, and stays where it is: only its disks count.
+	runs bool
 	reservation
 	disks []domain.DiskUse
 }
@@ -36,7 +38,7 @@ func (p *Scheduler) planCreate(
 	}
 
 	fit := slices.DeleteFunc(slices.Clone(candidates), func(c candidate) bool { return len(c.problems) > 0 })
-	start := plannedStart{disks: d.newUses(nil)}
+	start := plannedStart{}
 	start.uuid = own
 
 	var on inventory.Reply
@@ -46,7 +48,12 @@ func (p *Scheduler) planCreate(
 		start.uuid = own // The reservation had none.
 	}
 
-	return p.planStart(ctx, on, d.Spec.Name, start)
+	var somewhere *inventory.Host
+	if len(fit) > 0 {
+		somewhere = fit[0].Host
+	}
+
+	return p.planAdded(ctx, on, somewhere, d, d.Spec.Name, start, d.newUses(nil))
 }
 
 // planUpdate is planStart for a VM that is off.
@@ -54,14 +61,14 @@ func (p *Scheduler) planUpdate(
 	ctx context.Context, on inventory.Reply, vm *inventory.VM, d Desired,
 ) []inventory.Problem {
 	have := vm.Entry.DiskUses()
-	start := plannedStart{disks: slices.Concat(d.keptUses(have), d.newUses(have))}
+	start := plannedStart{disks: d.keptUses(have)}
 	start.uuid = vm.UUID
 
 	if pinned := d.Metadata.Host; pinned == "" || p.hosts.Host(pinned) == vm.On {
 		start.host, start.reservation = vm.Host, startReservation(vm)
 	}
 
-	return p.planStart(ctx, on, vm.Name, start)
+	return p.planAdded(ctx, on, on.Host, d, vm.Name, start, d.newUses(have))
 }
 
 // keptUses returns the disks that a VM has and that the configuration leaves to it. A disk counts as left to it as long
@@ -134,20 +141,14 @@ func (cy *Capacity) planStart(
 
 		for _, disk := range s.disks {
 			if theirs, shared := sharedWith(disk, o.disks, s.host != "" && s.host == o.host); shared {
-				problems = append(problems, inventory.Problem{
-					Attribute: "disks", Summary: startSummary, Warning: true,
-					Detail: fmt.Sprintf("its %s (%s) is also %s of VM %q, or in one backing chain with it, and that VM will be "+
-						"started, too: two VMs that write to one disk destroy what is on it", disk.Text(), disk.Source.Name(),
-						theirs.Text(), other),
-					Remedy: "Find out whose disk it is, and start only one of the VMs.",
-				})
+				problems = append(problems, diskOfBoth(name, disk, s, other, theirs, o))
 			}
 		}
 	}
 
-	maps.DeleteFunc(others, func(_ string, o plannedStart) bool { return s.host == "" || o.host != s.host })
+	maps.DeleteFunc(others, func(_ string, o plannedStart) bool { return s.host == "" || o.host != s.host || o.runs })
 
-	if len(others) == 0 {
+	if len(others) == 0 || s.runs {
 		return problems
 	}
 
@@ -163,6 +164,32 @@ func (cy *Capacity) planStart(
 	}
 
 	return problems
+}
+
+// diskOfBoth returns the warning that a VM and another one, both planned so, will have one disk.
+func diskOfBoth(
+	vm string, disk domain.DiskUse, s plannedStart, other string, theirs domain.DiskUse, o plannedStart,
+) inventory.Problem {
+	p := inventory.Problem{
+		Attribute: "disks", Summary: startSummary, Warning: true,
+		Detail: fmt.Sprintf("%s of VM %q (%s) is also %s of VM %q, or in one backing chain with it, and ", disk.Text(), vm,
+			disk.Source.Name(), theirs.Text(), other),
+		Remedy: "Find out whose disk it is, and start only one of the VMs.",
+	}
+
+	if s.runs || o.runs {
+		p.Summary, p.Remedy = ownedSummary, "Find out whose disk it is, and give the other VM another one."
+	}
+
+	if o.runs {
+		p.Detail += "that VM is to have it, too"
+	} else {
+		p.Detail += "that VM will be started, too"
+	}
+
+	p.Detail += ": two VMs that write to one disk destroy what is on it"
+
+	return p
 }
 
 // recordStart records a start, and returns those of the other VMs. A VM that is renamed or replaced starts only under

@@ -27,6 +27,11 @@ func TestPlanStart(t *testing.T) {
 			Key: "root", Source: domain.DiskSource{File: file}, Shareable: shareable,
 		}}}
 	}
+	running := func(s plannedStart) plannedStart {
+		s.runs = true
+
+		return s
+	}
 	web := map[string]string{"app": "web"}
 	gib := func(n uint64) reservation { return reservation{bytes: n << 30} }
 	at := func(host string, r reservation) plannedStart { return plannedStart{host: host, reservation: r} }
@@ -52,6 +57,11 @@ func TestPlanStart(t *testing.T) {
 		},
 		"a shareable disk": {
 			having("kvm00", "/d", true), having("kvm00", "/d", true), "",
+		},
+		"a disk of one that runs":  {running(having("kvm00", "/d", false)), having("kvm00", "/d", false), "is to have it"},
+		"a disk for one that runs": {having("kvm00", "/d", false), running(having("kvm00", "/d", false)), "will be started"},
+		"one that runs has what it needs": {
+			running(at("kvm00", reservation{})), at("kvm00", gib(60)), "",
 		},
 		"files of two hosts": {
 			having("kvm01", "/d", false), having("kvm00", "/d", false), "",

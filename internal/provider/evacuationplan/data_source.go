@@ -116,6 +116,9 @@ func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 				m.Host.ValueString(), doubts),
 		}})...)
 	}
+	if plan.UnknownPins != nil {
+		resp.Diagnostics.Append(tfdiag.Problems([]fleet.Problem{*plan.UnknownPins})...)
+	}
 	m.Steps = evacuationsteps.FromFleet(plan.Steps)
 	m.Blocked = types.BoolValue(len(evacuation.BlockedSteps(plan.Steps)) > 0)
 	m.Recorded = types.BoolValue(plan.Recorded)

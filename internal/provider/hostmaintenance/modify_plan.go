@@ -86,8 +86,10 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 		diags.AddAttributeWarning(at, "Host will be drained", fmt.Sprintf(
 			text+":\n%s\n\nThe apply decides again. To drain exactly as planned or stop, set steps to "+
 				"data.virtfleet_evacuation_plan.<name>.steps.", host, evacuationsteps.Text(steps)))
-		if plan.OnItsWay != nil {
-			diags.Append(tfdiag.Problems([]fleet.Problem{*plan.OnItsWay})...)
+		for _, problem := range []*fleet.Problem{plan.OnItsWay, plan.UnknownPins} {
+			if problem != nil {
+				diags.Append(tfdiag.Problems([]fleet.Problem{*problem})...)
+			}
 		}
 	}
 	if blocked := evacuation.BlockedSteps(steps); len(blocked) > 0 {
@@ -137,6 +139,9 @@ func (r *Resource) explainEnd(ctx context.Context, m *model) diag.Diagnostics {
 	switch {
 	case end.Redrained:
 		detail += " An apply that keeps the maintenance drains the host again."
+		if restore {
+			detail += " Once that is complete, its end brings back all that it moved."
+		}
 	case restore:
 		detail += " To leave all virtual machines as they are, apply restore = false before."
 	}

@@ -821,7 +821,8 @@ func TestAccImage_rewrittenFile(t *testing.T) {
 	c.Run(t, "destroy")
 }
 
-// TestAccImage_ofAMedium: libvirt calls the format of the copy of a CD image "iso". Its content is raw.
+// TestAccImage_ofAMedium: libvirt calls the format of the copy of a CD image "iso". Its content is raw. A copy
+// can't be read over a connection that is read-only: that is an error which says so, and no incomplete copy.
 func TestAccImage_ofAMedium(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -839,13 +840,24 @@ func TestAccImage_ofAMedium(t *testing.T) {
 	if err := errors.Join(medium.WriteTo(to, "medium"), to.Close()); err != nil {
 		t.Fatal(err)
 	}
+	declared := pool(name, `hosts = ["kvm1"]`) + image(fmt.Sprintf("file = %q", file), "")
+	readOnly := []acctest.Host{
+		{Of: l.Host("kvm1"), URI: l.Host("kvm1").URI() + "?socket=/run/libvirt/libvirt-sock-ro"}, {Of: l.Host("kvm2")},
+	}
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy:             clean(t, l, name, "kvm1"),
 		Steps: []resource.TestStep{{
-			Config: acctest.OneHost(l) + pool(name, `hosts = ["kvm1"]`) + image(fmt.Sprintf("file = %q", file), ""),
+			Config: acctest.Config(l) + declared,
 			ConfigStateChecks: []statecheck.StateCheck{
 				statecheck.ExpectKnownValue(address, tfjsonpath.New("format"), knownvalue.StringExact("raw")),
+			},
+		}, {
+			Config:      acctest.Block{Lab: l, Hosts: readOnly}.String() + declared,
+			ExpectError: regexp.MustCompile(`(?s)Error: Unable to read image.*read-only\. Check\s+hosts\.kvm1\.uri`),
+		}, {
+			Config: acctest.Config(l) + declared, ConfigPlanChecks: resource.ConfigPlanChecks{
+				PreApply: []plancheck.PlanCheck{plancheck.ExpectEmptyPlan()},
 			},
 		}},
 	})

@@ -19,11 +19,17 @@ var inTerraform = map[fleet.Next]struct{ alone, after string }{
 		alone: endMaintenance,
 		after: endMaintenance,
 	},
+	fleet.InOrder: {inOrder, inOrder},
 	fleet.DeleteFirst: {
 		alone: "If the new one is to replace it, leave create_before_destroy out of its lifecycle.",
 		after: "If the new one is to replace it, leave create_before_destroy out of its lifecycle.",
 	},
 }
+
+// inOrder is how one apply changes a resource after another one.
+const inOrder = "If this plan takes it, the apply changes both at once. It may fail here: then apply again. " +
+	"To need only one apply, let this resource depend on the other (depends_on); of instances of one " +
+	"resource, change the other in an apply of its own."
 
 // endMaintenance is what to do about a maintenance of which Terraform may not know.
 const endMaintenance = "If no state has the virtfleet_host_maintenance, because the run that began it was killed, " +

@@ -129,6 +129,9 @@ func (f Failure) completed() (complete Failure, happened, cause string) {
 		}
 	}
 	f.Remedy = cmp.Or(f.Remedy, remedyFor(f.Err, own))
+	if f.Host != "" {
+		f.Remedy = strings.ReplaceAll(f.Remedy, anyHost, "hosts."+f.Host)
+	}
 	if why != nil {
 		cause = userText(why)
 	}

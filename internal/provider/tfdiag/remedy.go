@@ -19,6 +19,9 @@ type kindRemedy struct {
 	remedy string
 }
 
+// anyHost stands for the host's entry in the provider block. It is replaced if the error names the host.
+const anyHost = "hosts.<name>"
+
 // causes are kinds of errors that explain others, and take precedence over the error's own advice. A refused host key
 // makes its host unreachable, but the advice to bring the host back wouldn't help. VMs run on without libvirt's daemon,
 // so that a host without it must not be fenced. Nothing is changed on a host that keeps no locks. And an operation that
@@ -28,6 +31,9 @@ var causes = []kindRemedy{
 		"known_hosts file. host_key_checking = \"accept_new\" in the provider's ssh block records keys of new hosts."},
 	{ssh.ErrAuth, "Check the user in the host's URI and the keys, agent or password in the provider's ssh block; " +
 		"\"ssh -v\" with the same user and key shows what the server accepts."},
+	{libvirt.ErrReadOnly, "The connection to the host is read-only. Check " + anyHost + ".uri in the provider block: " +
+		"its socket must not be libvirt-sock-ro, and its user needs the right to manage libvirt, as root or a member of " +
+		"the group libvirt has it."},
 	{libvirt.ErrDenied, "Connect as a user that libvirt on the host accepts: root, or a member of the group libvirt. " +
 		"Over TLS: each side has to trust the authority of the other's certificate."},
 	{libvirt.ErrNoSecretDriver, "Install libvirt's secret driver on the host (package libvirt-daemon-driver-secret on " +

@@ -91,6 +91,7 @@ func TestFailure_remedyOfEachKind(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]error{
 		"host key": ssh.ErrHostKey, "auth": ssh.ErrAuth, "denied": libvirt.ErrDenied,
+		"read-only":    libvirt.ErrReadOnly,
 		"unconfigured": fleet.ErrUnconfigured, "two copies": fleet.ErrTwoCopies, "ambiguous": fleet.ErrAmbiguous,
 		"duplicate host": fleet.ErrDuplicateHost, "locked": fleet.ErrLocked,
 		"lease lost": fleet.ErrLeaseLost, "lease unconfirmed": fleet.ErrLeaseUnconfirmed, "restart": fleet.ErrRestartRequired,
@@ -150,6 +151,16 @@ func compareGolden(t *testing.T, name, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("text differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestFailure_readOnlyNamesTheURI: the advice about a connection that is read-only names the host's attribute.
+func TestFailure_readOnlyNamesTheURI(t *testing.T) {
+	t.Parallel()
+	err := &libvirt.Error{Host: "kvm1", Kind: libvirt.ErrReadOnly, Err: errors.New("x")}
+	got := tfdiag.Failure{Verb: "x", Noun: "x", Err: err}.Error().Detail()
+	if !strings.Contains(got, "Check hosts.kvm1.uri") {
+		t.Errorf("got %q", got)
 	}
 }
 

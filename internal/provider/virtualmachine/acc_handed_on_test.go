@@ -1,0 +1,75 @@
+package virtualmachine_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
+)
+
+// TestAccVirtualMachine_handedOn: a volume goes from a VM that runs to another one. The plan says that both change at
+// once, and one apply is enough if the VMs are changed in that order. A volume that two VMs that run are to have is
+// reported, whichever of them has it.
+func TestAccVirtualMachine_handedOn(t *testing.T) {
+	t.Parallel()
+	l, tf, prefix := lab.Open(t), acctest.NewCLI(t), lab.Name(t)
+	one, two := prefix+"-1", prefix+"-2"
+	for _, name := range []string{one, two} {
+		l.RemoveDomain(t, name)
+	}
+	const title = "Warning: Disk belongs to another virtual machine"
+	config := func(first, second string) {
+		t.Helper()
+		vms := acctest.OneHost(l) + fmt.Sprintf(`
+resource "virtfleet_storage_pool" "vms" {
+  name   = %[1]q
+  type   = "dir"
+  target = { path = "/var/lib/libvirt/%[1]s" }
+}
+
+resource "virtfleet_volume" "all" {
+  for_each = toset(["one", "two"])
+  pool     = virtfleet_storage_pool.vms.name
+  name     = each.key
+  size     = "1Mi"
+}
+`, prefix)
+		for i, disks := range []string{first, second} {
+			vm := tinyVM([]string{one, two}[i]).with(hcl{
+				"memory": `{ size = "16Mi" }`, "host": quote("kvm1"), "disks": fmt.Sprintf("{ %s }", disks),
+			})
+			if i > 0 {
+				vm = vm.with(hcl{"depends_on": "[virtfleet_virtual_machine.first]"})
+			}
+			vms += vm.named([]string{"first", "second"}[i])
+		}
+		tf.Config(t, vms)
+	}
+	disk := func(volume string) string {
+		return fmt.Sprintf(`%[1]s = { volume = virtfleet_volume.all[%[1]q].id, bus = "scsi" }`, volume)
+	}
+	config(disk("one"), "")
+	tf.Run(t, "apply")
+
+	config("", disk("one"))
+	expect(t, tf.Run(t, "plan"), title, `Disk "one" of VM "`+two+`"`, `is disk "one" of VM "`+one+`"`, "depends_on")
+	tf.Run(t, "apply")
+	for name, has := range map[string]bool{one: false, two: true} {
+		if is := strings.Contains(l.Virsh(t, "kvm1", "dumpxml", name), prefix+"/one"); is != has {
+			t.Errorf("%s has the volume: %v", name, is)
+		}
+	}
+	if out, empty := tf.Empty(t); !empty || strings.Contains(out, title) {
+		t.Errorf("after the volume was handed on:\n%s", out)
+	}
+
+	config(disk("two"), disk("one")+"\n"+disk("two"))
+	expect(t, tf.Run(t, "plan"), title, `Disk "two" of VM "`+two+`"`, `VM "`+one+`"`, "two VMs that write to one disk")
+	config(disk("two"), disk("one"))
+	if out := tf.Run(t, "plan"); strings.Contains(out, title) {
+		t.Errorf("each VM has a volume of its own, and the plan warns: %s", out)
+	}
+	destroyAndCheck(t, l, tf, one, two)
+}
