@@ -29,6 +29,8 @@ type planning struct {
 	// beforeDrift is what the state said of the definition before someone changed it on the host; nil: no user has, or
 	// going back needs no restart.
 	beforeDrift *domain.Spec
+	// unfinished are the paths of changes that an apply which failed has left in the definition, see privateUnfinished.
+	unfinished []string
 	// applied are the sources that the disks had when this configuration was last applied, by key. recorded are those of
 	// any configuration, as the VM's metadata has them.
 	applied  map[string]domain.DiskSource
@@ -102,6 +104,7 @@ func (p planning) plan() outcome {
 	o.diags.Append(p.sourcesKept(drifts)...)
 	existing := openAll(p.state.Disks)
 	o.diags.Append(p.strayDisks(existing)...)
+	want, back := p.takeBack(want)
 	o.want = want
 	need := p.restartNeeds(have, want).withoutDrifts(drifts)
 	if o.replace = need.replacePaths(); len(o.replace) > 0 {
@@ -118,10 +121,13 @@ func (p planning) plan() outcome {
 	o.diags.Append(p.warnElsewhere(existing, o.disks)...)
 	o.diags.Append(p.warnUnknownImages(o.disks)...)
 	o.diags.Append(p.warnAboutVariables()...)
+	need.takenBack = len(back) > 0
 	p.planPower(&o, need)
 	p.planMove(m)
 	o.changed = !equal(m, p.state)
-	if !o.changed {
+	if o.changed {
+		o.diags.Append(p.takenBackWarning(back)...)
+	} else {
 		o.planned = *p.state
 		return o
 	}
