@@ -156,9 +156,10 @@ func (p planning) planNew(m *model) {
 
 // plannedValues plans every attribute, as far as its value follows from the configuration and the state.
 func (p planning) plannedValues() model {
-	c, s := *p.config, p.state
-	if s == nil {
-		s = &model{}
+	c, s := *p.config, &model{}
+	if p.state != nil {
+		*s = *p.state
+		s.Interfaces = withPairedInterfaces(c.Interfaces, s.Interfaces)
 	}
 	c.CloudInit = withoutWriteOnly(c.CloudInit, cloudInitAttributes)
 	c.Ignition = withoutWriteOnly(c.Ignition, ignitionAttributes)

@@ -1097,6 +1097,55 @@ func TestPlan_heldDevice(t *testing.T) {
 	}
 }
 
+// TestPlan_swappedInterfaces: an interface that is declared with its address under another one's key is that device.
+// What isn't declared is that of the device, not what the key had.
+func TestPlan_swappedInterfaces(t *testing.T) {
+	t.Parallel()
+	const address = "52:54:00:aa:bb:02"
+	with := func(nics in) in { return minimal.with(in{"interfaces": nics}) }
+	lan, fast := in{"bridge": "br0", "mac": address}, in{"network": "default", "model": "e1000e"}
+	before := with(in{"b2": lan, "lan3": fast})
+	derived := text(open(elements(stateAfterApply(t, before).Interfaces)["lan3"]).string("mac"))
+	planned := func(key, card, mac string) func(*testing.T, *model) {
+		return func(t *testing.T, m *model) {
+			t.Helper()
+			nic := open(elements(m.Interfaces)[key])
+			wantValue(t, key+".model", nic["model"], types.StringValue(card))
+			if mac == "" {
+				wantValue(t, key+".mac", nic["mac"], types.StringUnknown())
+			} else {
+				wantValue(t, key+".mac", nic["mac"], types.StringValue(mac))
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		config in
+		want   []func(*testing.T, *model)
+	}{
+		"swapped": {
+			with(in{"b2": fast, "lan3": lan}),
+			[]func(*testing.T, *model){planned("b2", "e1000e", derived), planned("lan3", "virtio", address)},
+		},
+		"one takes the key of one that goes": {
+			with(in{"lan3": lan}), []func(*testing.T, *model){planned("lan3", "virtio", address)},
+		},
+		"one gets a new key, and a new one its old key": {
+			with(in{"c": lan, "b2": in{"network": "other", "model": "virtio"}, "lan3": fast}),
+			[]func(*testing.T, *model){planned("b2", "virtio", ""), planned("lan3", "e1000e", derived)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			planCase{before: before, config: c.config, changes: "interfaces ip_addresses", planned: func(t *testing.T, m *model) {
+				t.Helper()
+				for _, check := range c.want {
+					check(t, m)
+				}
+			}}.run(t)
+		})
+	}
+}
+
 // TestPlannedRunStrategy: without a declared strategy, what an import has found becomes the default, and the plan names
 // it. The default itself is no change, nor is the state of a VM that never had another one.
 func TestPlannedRunStrategy(t *testing.T) {
