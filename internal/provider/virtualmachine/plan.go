@@ -31,6 +31,8 @@ type planning struct {
 	beforeDrift *domain.Spec
 	// unfinished are the paths of changes that an apply which failed has left in the definition, see privateUnfinished.
 	unfinished []string
+	// defined is what else the definition says and the state doesn't tell.
+	defined defined
 	// applied are the sources that the disks had when this configuration was last applied, by key. recorded are those of
 	// any configuration, as the VM's metadata has them.
 	applied  map[string]domain.DiskSource
@@ -121,6 +123,8 @@ func (p planning) plan() outcome {
 	o.diags.Append(p.warnElsewhere(existing, o.disks)...)
 	o.diags.Append(p.warnUnknownImages(o.disks)...)
 	o.diags.Append(p.warnAboutVariables()...)
+	o.diags.Append(p.warnDiscarded(have, want)...)
+	o.diags.Append(p.warnAboutMemory()...)
 	need.takenBack = len(back) > 0
 	p.planPower(&o, need)
 	p.planMove(m)

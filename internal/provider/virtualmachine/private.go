@@ -25,6 +25,8 @@ const (
 	// privateUnfinished are the paths of changes that an update wrote to the definition before it failed, and that neither
 	// the running VM nor the state has.
 	privateUnfinished = "unfinished"
+	// privateDefined is what else the definition says and the state doesn't tell, a defined.
+	privateDefined = "defined"
 	// privateEvicted says why a VM that is off stays off.
 	privateEvicted = "evicted"
 	// privateEvicting says why a running VM will be taken off its host.

@@ -99,6 +99,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, now)...)
 	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm)...)
 	resp.Diagnostics.Append(writeRecorded(ctx, resp.Private, seen.vm)...)
+	resp.Diagnostics.Append(writeDefined(ctx, resp.Private, seen.vm)...)
 	resp.Diagnostics.Append(writeOwn(ctx, resp.Private, seen.vm, false)...)
 	resp.Diagnostics.Append(writeApplied(ctx, resp.Private, now, &plan)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, nil)...)
