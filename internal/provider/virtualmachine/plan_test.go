@@ -1146,6 +1146,41 @@ func TestPlan_swappedInterfaces(t *testing.T) {
 	}
 }
 
+// TestPlan_consoleOfSerials: declared serial ports decide whether the VM has a serial console. It isn't declared beside
+// them, so the plan follows from the ports.
+func TestPlan_consoleOfSerials(t *testing.T) {
+	t.Parallel()
+	with := func(serials in) in {
+		return minimal.with(in{"devices": in{"serials": serials}, "update_policy": "Stage"})
+	}
+	tcp, pty := in{"type": "tcp", "mode": "bind", "host": "127.0.0.1", "service": "4001"}, in{"type": "pty"}
+	for name, test := range map[string]struct {
+		before, config in
+		want           types.Bool
+	}{
+		"becomes one":   {in{"a": tcp}, in{"a": pty}, types.BoolValue(true)},
+		"is none":       {in{"a": pty}, in{"a": tcp}, types.BoolValue(false)},
+		"stays":         {in{"a": pty}, in{"a": pty, "b": tcp}, types.BoolValue(true)},
+		"goes":          {in{"a": pty}, in{}, types.BoolValue(false)},
+		"unknown":       {in{"a": tcp}, in{"a": in{"type": unknownMark}}, types.BoolUnknown()},
+		"nothing to do": {in{"a": tcp}, in{"a": tcp}, types.BoolValue(false)},
+	} {
+		p := planning{config: modelOf(t, with(test.config)), state: stateAfterApply(t, with(test.before))}
+		o := p.plan()
+		wantValue(t, name, open(o.planned.SerialConsole).bool("enabled"), test.want)
+		if test.want.IsUnknown() {
+			continue
+		}
+		d, _, err := definitionOf(modelOf(t, with(test.before)))
+		if err == nil {
+			err = d.Apply(o.want)
+		}
+		if is := d.Spec().SerialConsole; err != nil || *is != test.want.ValueBool() {
+			t.Errorf("%s: after the apply it has a console: %t, %v", name, *is, err)
+		}
+	}
+}
+
 // TestPlannedRunStrategy: without a declared strategy, what an import has found becomes the default, and the plan names
 // it. The default itself is no change, nor is the state of a VM that never had another one.
 func TestPlannedRunStrategy(t *testing.T) {
