@@ -58,7 +58,8 @@ func (p planning) warnAboutMemory() diag.Diagnostics {
 			domain.FormatSize(p.defined.Taken), p.defined.Taken>>10))}
 }
 
-// warnDiscarded warns that a VM begins with new UEFI variables, because other firmware doesn't fit to those that it has.
+// warnDiscarded warns that a VM begins with new UEFI variables, because other firmware doesn't fit to those that it
+// has.
 func (p planning) warnDiscarded(have, want domain.Spec) diag.Diagnostics {
 	leaves := want.Firmware.Type != nil && *want.Firmware.Type != "efi"
 	if !have.HasNVRAM() || !leaves && !have.Firmware.RequiresNVRAMReset(want.Firmware) {

@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// TestPlan_discardedVariables: a plan says that the UEFI variables are lost with the firmware that wrote them, and which
-// file has them, whether or not the VM runs.
+// TestPlan_discardedVariables: a plan says that the UEFI variables are lost with the firmware that wrote them, and
+// which file has them, whether or not the VM runs.
 func TestPlan_discardedVariables(t *testing.T) {
 	t.Parallel()
 	const file = "/var/lib/libvirt/qemu/nvram/web_VARS.fd"

@@ -117,8 +117,8 @@ func interfaceToDomain(a object, prior types.Object) domain.Interface {
 }
 
 // withPairedInterfaces returns the prior interfaces under the keys under which they are declared: one that is declared
-// with its address is the same device, also under another one's key. Such a key alone has nothing of the device that had
-// it.
+// with its address is the same device, also under another one's key. Such a key alone has nothing of the device that
+// had it.
 func withPairedInterfaces(declared, prior types.Map) types.Map {
 	before, all := elements(prior), elements(declared)
 	moved := false

@@ -98,7 +98,8 @@ func (r *Resource) planning(
 	}
 	for key, v := range map[string]any{
 		privateSaved: &p.saved, privateApplied: &p.applied, privateEvicted: &p.evicted, privateEvicting: &p.evicting,
-		privateTransient: &p.transient, privateRecorded: &p.recorded, privateLost: &p.lost, privateUnfinished: &p.unfinished, privateDefined: &p.defined,
+		privateTransient: &p.transient, privateRecorded: &p.recorded, privateLost: &p.lost,
+		privateUnfinished: &p.unfinished, privateDefined: &p.defined,
 		privateOwn: &p.own, privateElsewhere: &p.elsewhere, privateUnsure: &p.unsure, privateDeletedInPart: &p.deletedInPart,
 	} {
 		_, d := meta.ReadPrivate(ctx, private, key, v)

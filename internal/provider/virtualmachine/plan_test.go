@@ -1136,17 +1136,18 @@ func TestPlan_swappedInterfaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			planCase{before: before, config: c.config, changes: "interfaces ip_addresses", planned: func(t *testing.T, m *model) {
+			check := func(t *testing.T, m *model) {
 				t.Helper()
 				for _, check := range c.want {
 					check(t, m)
 				}
-			}}.run(t)
+			}
+			planCase{before: before, config: c.config, changes: "interfaces ip_addresses", planned: check}.run(t)
 		})
 	}
 }
 
-// TestPlan_consoleOfSerials: declared serial ports decide whether the VM has a serial console. It isn't declared beside
+// TestPlan_consoleOfSerials: declared serial ports decide whether the VM has a serial console. It isn't declared with
 // them, so the plan follows from the ports.
 func TestPlan_consoleOfSerials(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ func switchFromDomain(enabled *bool) types.Object {
 	return types.ObjectValueMust(switchType.AttrTypes, map[string]attr.Value{"enabled": types.BoolValue(*enabled)})
 }
 
-// planSerialConsole plans the serial console, which isn't declared beside serial ports, from those that are declared.
+// planSerialConsole plans the serial console, which isn't declared together with serial ports, from those ports.
 func planSerialConsole(planned, config, prior *model) types.Object {
 	is := planned.SerialConsole
 	if !open(config.SerialConsole).bool("enabled").IsNull() || config.SerialConsole.IsUnknown() {

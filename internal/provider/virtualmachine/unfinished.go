@@ -28,8 +28,8 @@ func writeUnfinished(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM, n
 	return meta.WritePrivate(ctx, to, privateUnfinished, paths)
 }
 
-// takeBack returns what is declared with what runs in the place of unfinished changes that aren't declared any more, and
-// the paths of these.
+// takeBack returns what is declared with what runs in the place of unfinished changes that aren't declared any more,
+// and the paths of these.
 func (p planning) takeBack(want domain.Spec) (domain.Spec, []string) {
 	if p.live == nil || p.transient || len(p.unfinished) == 0 {
 		return want, nil
