@@ -94,10 +94,12 @@ func (d *Definition) applyGuestAgent(want *bool) {
 // have keys.
 func (d *Definition) consoles() []*etree.Element {
 	return slices.DeleteFunc(d.devices("serial", "console"), func(e *etree.Element) bool {
-		kind := attr(e, "type")
-		return kind != "pty" && kind != "unix" || e.Tag == "console" && onVirtio(e)
+		return !IsInteractive(attr(e, "type")) || e.Tag == "console" && onVirtio(e)
 	})
 }
+
+// IsInteractive reports whether `virsh console` can open a serial port of that type.
+func IsInteractive(kind string) bool { return kind == "pty" || kind == "unix" }
 
 // usesVirtioSerial reports whether devices of the VM are attached to a virtio-serial controller.
 func (d *Definition) usesVirtioSerial() bool {

@@ -138,6 +138,7 @@ func TestMetadata_everyField(t *testing.T) {
 		ExtraDevices: words, DeviceClasses: words, Eviction: &Eviction{"kvm1", "u", "me", at}, Devices: words,
 		Creating: &Creating{"me", "hash", at, true}, Restarting: &Restarting{"me", at, true},
 		Starting: &Starting{"me", "u", at}, Deleting: &Deleting{"me", at}, Staged: Staged{"a": "b"},
+		Unfinished: Staged{"a": "b"},
 		FreshNVRAM: true, VariablesOf: "efi", Migrations: []Migration{migration},
 		Copies: []Copy{copied}, LeftVolumes: []LeftVolume{volume}, Generation: 7, Newer: true,
 	}

@@ -53,6 +53,12 @@ var interfaces = devices[Interface]{
 	prepare: func(p *stepper, _ string, e *etree.Element) { joinRunningPair(p, e) },
 }
 
+// PairInterfaces returns the existing interface of each declared one, by their keys. An interface that isn't among them
+// is a new one.
+func PairInterfaces(have, want map[string]Interface) map[string]string {
+	return interfaces.pairDevices(have, want)
+}
+
 var interfaceRules = map[string]rule{
 	"interfaces.* added":        {effect: live, step: Attach, why: "The interface is plugged into the running VM."},
 	"interfaces.* removed":      {effect: live, step: Detach, why: "The interface is unplugged from the running VM."},

@@ -64,6 +64,9 @@ type Metadata struct {
 	Deleting *Deleting
 	// Staged is what an update has left to the next start.
 	Staged Staged
+	// Unfinished is what an update has written to the definition and the running VM doesn't have, see UnfinishedBy. It
+	// stays if the update fails.
+	Unfinished Staged
 	// FreshNVRAM says that the next start needs new firmware variables, because another firmware wrote the existing
 	// ones.
 	FreshNVRAM bool
@@ -137,6 +140,7 @@ func (d *Definition) Metadata() Metadata {
 		RunStrategy:  text(ownChild(vm, "run-strategy")),
 		Host:         text(ownChild(vm, "host")),
 		Staged:       stagedList.read(vm),
+		Unfinished:   unfinishedList.read(vm),
 		FreshNVRAM:   ownChild(vm, "fresh-nvram") != nil,
 		VariablesOf:  text(ownChild(vm, "variables-of")),
 		Labels:       labelList.read(vm),
@@ -276,6 +280,7 @@ func (m Metadata) write(vm *etree.Element) {
 	writeStarting(vm, m.Starting)
 	writeDeleting(vm, m.Deleting)
 	stagedList.write(vm, m.Staged)
+	unfinishedList.write(vm, m.Unfinished)
 	generation := ""
 	if m.Generation > 0 {
 		generation = strconv.FormatUint(m.Generation, 10)
@@ -329,7 +334,7 @@ func sameMetadata(a, b Metadata) bool {
 		maps.Equal(a.DeviceClasses, b.DeviceClasses) &&
 		slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
 		maps.Equal(a.OwnDisks, b.OwnDisks) && maps.Equal(a.Applied, b.Applied) &&
-		a.Host == b.Host && maps.Equal(a.Staged, b.Staged) &&
+		a.Host == b.Host && maps.Equal(a.Staged, b.Staged) && maps.Equal(a.Unfinished, b.Unfinished) &&
 		a.FreshNVRAM == b.FreshNVRAM && a.VariablesOf == b.VariablesOf && a.DedicatedCPUs == b.DedicatedCPUs &&
 		slices.Equal(a.Kept, b.Kept) && a.Generation == b.Generation &&
 		sameMigrations(a.Migrations, b.Migrations) && slices.Equal(a.Copies, b.Copies) &&

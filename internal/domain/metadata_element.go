@@ -121,6 +121,7 @@ type pairList struct{ tag, element, key, value string }
 
 var (
 	stagedList       = pairList{"staged", "change", "path", "was"}
+	unfinishedList   = pairList{"unfinished", "change", "path", "was"}
 	labelList        = pairList{"labels", "label", "key", "value"}
 	deviceList       = pairList{"devices", "device", "id", "key"}
 	hostLabelList    = pairList{"host-labels", "label", "key", "value"}

@@ -41,6 +41,7 @@ func allMetadata() Metadata {
 		Starting:   &Starting{Owner: "me@here", HostUUID: "0f", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)},
 		Deleting:   &Deleting{Owner: "me@here", Since: time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)},
 		Staged:     Staged{"cpu.mode": "def"},
+		Unfinished: Staged{"title": "abc"},
 		FreshNVRAM: true, VariablesOf: "efi", DedicatedCPUs: true, Kept: []string{PartNVRAM, PartSnapshots},
 		Migrations: []Migration{failedMigration(), {SourceHost: "kvm1", Start: migrationStart}},
 		Copies: []Copy{

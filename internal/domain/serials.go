@@ -107,7 +107,7 @@ var serialFamily = Family{
 	fits: func(s Spec, c *checker) {
 		checkSerials(s, c)
 		interactive := slices.ContainsFunc(slices.Collect(maps.Values(s.Serials)), func(row Row) bool {
-			return row["type"] == "pty" || row["type"] == "unix"
+			return IsInteractive(row["type"])
 		})
 		c.require(len(s.Serials) == 0 || s.SerialConsole == nil || *s.SerialConsole == interactive, "serial_console",
 			"It contradicts devices.serials, which lists every serial port. Leave it out.")

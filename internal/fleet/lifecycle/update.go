@@ -340,7 +340,7 @@ func (u *update) refresh(ctx context.Context) error {
 func (u *update) writeMetadata(ctx context.Context) error {
 	metadata := u.want.StampOn(u.vm.Metadata)
 	metadata.Creating, metadata.Starting, metadata.Deleting = nil, nil, nil
-	metadata.Staged = nil
+	metadata.Staged, metadata.Unfinished = nil, nil
 
 	if u.off != nil { // Its start may have failed to remove them.
 		metadata = afterStart(metadata, u.off)

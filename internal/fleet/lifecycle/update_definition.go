@@ -264,12 +264,17 @@ func readComplete(
 	return definition, xml, err
 }
 
-// recordIn records in the definition what must be known if the update fails after it is written: that its own disks are
-// created, the sources of its disks, which of them all hosts share (other runs have to see that before the VM gets
-// them), and whether the firmware variables were written by another firmware. The metadata of the running VM still has
-// the sources that it runs with. writeMetadata writes both. before is the definition before the update.
+// recordIn records in the definition what must be known if the update fails after it is written: what the running VM
+// doesn't have yet, that its own disks are created, the sources of its disks, which of them all hosts share (other runs
+// have to see that before the VM gets them), and whether the firmware variables were written by another firmware. The
+// metadata of the running VM still has the sources that it runs with. writeMetadata writes both. before is the
+// definition before the update.
 func (u *update) recordIn(before, definition *domain.Definition) error {
 	metadata := definition.Metadata()
+	if live := u.vm.RunningSpec(u.want.Spec); live != nil && u.vm.Persistent {
+		metadata.Unfinished = domain.UnfinishedBy(*live, before.Spec(), definition.Spec(), metadata.Unfinished)
+	}
+
 	metadata.Applied = u.applied
 	metadata.OwnDisks = u.madeIn(definition, metadata.OwnDisks)
 	shared := slices.Concat(metadata.SharedDisks, u.want.Metadata.SharedDisks)

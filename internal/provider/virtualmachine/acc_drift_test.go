@@ -179,6 +179,15 @@ func TestAccVirtualMachine_driftUntilARestart(t *testing.T) {
 		t.Errorf("restarted, the VM should be as declared:\n%s", out)
 	}
 
+	// What the host has to give to the next start isn't the size, which stays as declared.
+	l.Virsh(t, "kvm1", "setmaxmem", name, "96M", "--config")
+	out, _ = tf.Empty(t)
+	expect(t, out, "Warning: Next start takes more memory", name, "takes 96Mi", "has taken 64Mi")
+	l.Virsh(t, "kvm1", "setmaxmem", name, "65536", "--config")
+	if out, empty := tf.Empty(t); !empty || strings.Contains(out, "takes more memory") {
+		t.Errorf("the plan should be empty:\n%s", out)
+	}
+
 	// What someone changed for the next start as well is set back there, and what the guest can take at once.
 	l.Virsh(t, "kvm1", "setvcpus", name, "2", "--live", "--config")
 	l.Virsh(t, "kvm1", "desc", name, "--live", "--config", "--title", "by hand")

@@ -89,6 +89,49 @@ func TestAccVirtualMachine_failedUpdate(t *testing.T) {
 	destroyAndCheck(t, l, tf, name)
 }
 
+// TestAccVirtualMachine_failedUpdateTakenBack: what an update that failed has left in the definition doesn't stay there
+// unseen once it is taken out of the configuration.
+func TestAccVirtualMachine_failedUpdateTakenBack(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	const host = "kvm1"
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	vm := idleVM(l, name).with(hcl{"host": quote(host), "interfaces": `{ lan = { network = "default" } }`})
+	config := func(more hcl) {
+		t.Helper()
+		tf.Config(t, acctest.OneHost(l)+vm.with(more).String())
+	}
+	config(nil)
+	tf.Run(t, "apply")
+	// It fails before it sets the title and the description, and after the definition has them.
+	failing := hcl{
+		"title": quote("Web"), "description": quote("Serves."),
+		"devices": `{ channels = { log = { type = "file", name = "org.example.log", path = "/no/such/directory/log" } } }`,
+	}
+	config(failing)
+	expect(t, tf.Fail(t, "apply"), "Error: Unable to update virtual machine",
+		"Changing devices.channels.log of the running VM")
+	left := l.Virsh(t, host, "dumpxml", "--inactive", name)
+	if err := contains(left, "<title>Web</title>", "<description>Serves.</description>"); err != nil {
+		t.Fatal(err)
+	}
+	config(nil)
+	expect(t, tf.Run(t, "plan"), "~ restart_required = true", "0 to add, 1 to change, 0 to destroy",
+		"Warning: Changes of a failed apply are taken back", "- description", "- title")
+	tf.Run(t, "apply")
+	for what, xml := range map[string]string{
+		"next": l.Virsh(t, host, "dumpxml", "--inactive", name), "running": l.Virsh(t, host, "dumpxml", name),
+	} {
+		if strings.Contains(xml, "<title>") || strings.Contains(xml, "<description>") || strings.Contains(xml, "unfinished") {
+			t.Errorf("the %s VM has what was taken back:\n%s", what, xml)
+		}
+	}
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
+}
+
 // TestAccVirtualMachine_stagedPassword: what the definition has decides nothing about the screen of the VM that runs.
 func TestAccVirtualMachine_stagedPassword(t *testing.T) {
 	t.Parallel()

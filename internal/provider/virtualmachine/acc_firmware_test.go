@@ -114,19 +114,21 @@ func TestAccFirmware_staged(t *testing.T) {
 	const host = "kvm1"
 	tf := acctest.NewCLI(t)
 	config := tinyVM(name).with(hcl{"host": quote(host), "update_policy": quote("Stage"), "run_strategy": quote("Manual")})
-	apply := func(change hcl, pending bool) {
+	apply := func(change hcl, pending bool) string {
 		t.Helper()
 		config = config.with(change)
 		tf.Config(t, acctest.OneHost(l)+config.String())
-		tf.Run(t, "apply")
+		out := tf.Run(t, "apply")
 		noChanges(t, tf)
 		if state, _ := tf.State(t, address); state["restart_required"] != pending {
 			t.Errorf("restart_required = %v", state["restart_required"])
 		}
+		return out
 	}
 	apply(hcl{"firmware": `{ type = "efi", secure_boot = false }`}, false)
 	begun(t, l, host, name)
-	apply(hcl{"firmware": `{ type = "efi", secure_boot = true }`}, true)
+	expect(t, apply(hcl{"firmware": `{ type = "efi", secure_boot = true }`}, true),
+		"Warning: UEFI variables are discarded: "+name, "/var/lib/libvirt/qemu/nvram/"+name+"_VARS.fd")
 	destroyed(t, l, host, name)
 	begun(t, l, host, name)
 	tf.Run(t, "apply", "-refresh-only")

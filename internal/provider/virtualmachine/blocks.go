@@ -107,4 +107,7 @@ var switchBlock = block{
 	fromDomain: func(m *model, s domain.Spec, _ observation, _ *model) {
 		m.GuestAgent, m.SerialConsole = switchFromDomain(s.GuestAgent), switchFromDomain(s.SerialConsole)
 	},
+	planDependent: func(planned, config, prior *model) {
+		planned.SerialConsole = planSerialConsole(planned, config, prior)
+	},
 }

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -113,6 +114,31 @@ func interfaceToDomain(a object, prior types.Object) domain.Interface {
 	socket := open(from.object("vhostuser"))
 	i.VHostUser, i.VHostUserMode = text(socket.string("path")), text(socket.string("mode"))
 	return i
+}
+
+// withPairedInterfaces returns the prior interfaces under the keys under which they are declared: one that is declared
+// with its address is the same device, also under another one's key. Such a key alone has nothing of the device that
+// had it.
+func withPairedInterfaces(declared, prior types.Map) types.Map {
+	before, all := elements(prior), elements(declared)
+	moved := false
+	for key, nic := range all {
+		mac := strings.ToLower(text(open(nic).string("mac")))
+		moved = moved || mac != "" && mac != text(open(before[key]).string("mac"))
+	}
+	if len(before) == 0 || !moved {
+		return prior
+	}
+	pairs := domain.PairInterfaces(interfacesToDomain(prior, types.Map{}), interfacesToDomain(declared, prior))
+	paired := maps.Clone(before)
+	for key := range all {
+		if old, there := pairs[key]; there {
+			paired[key] = before[old]
+		} else {
+			delete(paired, key)
+		}
+	}
+	return mapOf(interfaceType, paired)
 }
 
 // interfacesFromDomain maps observed interfaces. everything says that the VM is being imported.

@@ -29,6 +29,10 @@ type planning struct {
 	// beforeDrift is what the state said of the definition before someone changed it on the host; nil: no user has, or
 	// going back needs no restart.
 	beforeDrift *domain.Spec
+	// unfinished are the paths of changes that an apply which failed has left in the definition, see privateUnfinished.
+	unfinished []string
+	// defined is what else the definition says and the state doesn't tell.
+	defined defined
 	// applied are the sources that the disks had when this configuration was last applied, by key. recorded are those of
 	// any configuration, as the VM's metadata has them.
 	applied  map[string]domain.DiskSource
@@ -102,6 +106,7 @@ func (p planning) plan() outcome {
 	o.diags.Append(p.sourcesKept(drifts)...)
 	existing := openAll(p.state.Disks)
 	o.diags.Append(p.strayDisks(existing)...)
+	want, back := p.takeBack(want)
 	o.want = want
 	need := p.restartNeeds(have, want).withoutDrifts(drifts)
 	if o.replace = need.replacePaths(); len(o.replace) > 0 {
@@ -118,10 +123,15 @@ func (p planning) plan() outcome {
 	o.diags.Append(p.warnElsewhere(existing, o.disks)...)
 	o.diags.Append(p.warnUnknownImages(o.disks)...)
 	o.diags.Append(p.warnAboutVariables()...)
+	o.diags.Append(p.warnDiscarded(have, want)...)
+	o.diags.Append(p.warnAboutMemory()...)
+	need.takenBack = len(back) > 0
 	p.planPower(&o, need)
 	p.planMove(m)
 	o.changed = !equal(m, p.state)
-	if !o.changed {
+	if o.changed {
+		o.diags.Append(p.takenBackWarning(back)...)
+	} else {
 		o.planned = *p.state
 		return o
 	}
@@ -150,9 +160,10 @@ func (p planning) planNew(m *model) {
 
 // plannedValues plans every attribute, as far as its value follows from the configuration and the state.
 func (p planning) plannedValues() model {
-	c, s := *p.config, p.state
-	if s == nil {
-		s = &model{}
+	c, s := *p.config, &model{}
+	if p.state != nil {
+		*s = *p.state
+		s.Interfaces = withPairedInterfaces(c.Interfaces, s.Interfaces)
 	}
 	c.CloudInit = withoutWriteOnly(c.CloudInit, cloudInitAttributes)
 	c.Ignition = withoutWriteOnly(c.Ignition, ignitionAttributes)

@@ -1097,6 +1097,91 @@ func TestPlan_heldDevice(t *testing.T) {
 	}
 }
 
+// TestPlan_swappedInterfaces: an interface that is declared with its address under another one's key is that device.
+// What isn't declared is that of the device, not what the key had.
+func TestPlan_swappedInterfaces(t *testing.T) {
+	t.Parallel()
+	const address = "52:54:00:aa:bb:02"
+	with := func(nics in) in { return minimal.with(in{"interfaces": nics}) }
+	lan, fast := in{"bridge": "br0", "mac": address}, in{"network": "default", "model": "e1000e"}
+	before := with(in{"b2": lan, "lan3": fast})
+	derived := text(open(elements(stateAfterApply(t, before).Interfaces)["lan3"]).string("mac"))
+	planned := func(key, card, mac string) func(*testing.T, *model) {
+		return func(t *testing.T, m *model) {
+			t.Helper()
+			nic := open(elements(m.Interfaces)[key])
+			wantValue(t, key+".model", nic["model"], types.StringValue(card))
+			if mac == "" {
+				wantValue(t, key+".mac", nic["mac"], types.StringUnknown())
+			} else {
+				wantValue(t, key+".mac", nic["mac"], types.StringValue(mac))
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		config in
+		want   []func(*testing.T, *model)
+	}{
+		"swapped": {
+			with(in{"b2": fast, "lan3": lan}),
+			[]func(*testing.T, *model){planned("b2", "e1000e", derived), planned("lan3", "virtio", address)},
+		},
+		"one takes the key of one that goes": {
+			with(in{"lan3": lan}), []func(*testing.T, *model){planned("lan3", "virtio", address)},
+		},
+		"one gets a new key, and a new one its old key": {
+			with(in{"c": lan, "b2": in{"network": "other", "model": "virtio"}, "lan3": fast}),
+			[]func(*testing.T, *model){planned("b2", "virtio", ""), planned("lan3", "e1000e", derived)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check := func(t *testing.T, m *model) {
+				t.Helper()
+				for _, check := range c.want {
+					check(t, m)
+				}
+			}
+			planCase{before: before, config: c.config, changes: "interfaces ip_addresses", planned: check}.run(t)
+		})
+	}
+}
+
+// TestPlan_consoleOfSerials: declared serial ports decide whether the VM has a serial console. It isn't declared with
+// them, so the plan follows from the ports.
+func TestPlan_consoleOfSerials(t *testing.T) {
+	t.Parallel()
+	with := func(serials in) in {
+		return minimal.with(in{"devices": in{"serials": serials}, "update_policy": "Stage"})
+	}
+	tcp, pty := in{"type": "tcp", "mode": "bind", "host": "127.0.0.1", "service": "4001"}, in{"type": "pty"}
+	for name, test := range map[string]struct {
+		before, config in
+		want           types.Bool
+	}{
+		"becomes one":   {in{"a": tcp}, in{"a": pty}, types.BoolValue(true)},
+		"is none":       {in{"a": pty}, in{"a": tcp}, types.BoolValue(false)},
+		"stays":         {in{"a": pty}, in{"a": pty, "b": tcp}, types.BoolValue(true)},
+		"goes":          {in{"a": pty}, in{}, types.BoolValue(false)},
+		"unknown":       {in{"a": tcp}, in{"a": in{"type": unknownMark}}, types.BoolUnknown()},
+		"nothing to do": {in{"a": tcp}, in{"a": tcp}, types.BoolValue(false)},
+	} {
+		p := planning{config: modelOf(t, with(test.config)), state: stateAfterApply(t, with(test.before))}
+		o := p.plan()
+		wantValue(t, name, open(o.planned.SerialConsole).bool("enabled"), test.want)
+		if test.want.IsUnknown() {
+			continue
+		}
+		d, _, err := definitionOf(modelOf(t, with(test.before)))
+		if err == nil {
+			err = d.Apply(o.want)
+		}
+		if is := d.Spec().SerialConsole; err != nil || *is != test.want.ValueBool() {
+			t.Errorf("%s: after the apply it has a console: %t, %v", name, *is, err)
+		}
+	}
+}
+
 // TestPlannedRunStrategy: without a declared strategy, what an import has found becomes the default, and the plan names
 // it. The default itself is no change, nor is the state of a VM that never had another one.
 func TestPlannedRunStrategy(t *testing.T) {

@@ -22,6 +22,11 @@ const (
 	// an apply changes the VM, or the VM is again as it was. A plan without changes, because the new value was declared,
 	// doesn't end it: going back then counts as drift.
 	privateBeforeDrift = "before_drift"
+	// privateUnfinished are the paths of changes that an update wrote to the definition before it failed, and that neither
+	// the running VM nor the state has.
+	privateUnfinished = "unfinished"
+	// privateDefined is what else the definition says and the state doesn't tell, a defined.
+	privateDefined = "defined"
 	// privateEvicted says why a VM that is off stays off.
 	privateEvicted = "evicted"
 	// privateEvicting says why a running VM will be taken off its host.

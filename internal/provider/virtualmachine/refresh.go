@@ -61,6 +61,8 @@ func stateAfterRefresh(
 	diags.Append(writeSaved(ctx, private, seen.vm)...)
 	diags.Append(writeLive(ctx, private, seen.vm)...)
 	diags.Append(writeRecorded(ctx, private, seen.vm)...)
+	diags.Append(writeUnfinished(ctx, private, seen.vm, now)...)
+	diags.Append(writeDefined(ctx, private, seen.vm)...)
 	diags.Append(writeOwn(ctx, private, seen.vm, true)...)
 	diags.Append(writeDeletedInPart(ctx, private, seen)...)
 	// A definition on another host shows that the VM had one: it was moved without it, so an apply defines it again.
@@ -129,6 +131,8 @@ func (r *Resource) saveUpdated(
 	resp.Diagnostics.Append(resp.State.Set(ctx, &now)...)
 	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm)...)
 	resp.Diagnostics.Append(writeRecorded(ctx, resp.Private, seen.vm)...)
+	resp.Diagnostics.Append(writeUnfinished(ctx, resp.Private, seen.vm, &now)...)
+	resp.Diagnostics.Append(writeDefined(ctx, resp.Private, seen.vm)...)
 	resp.Diagnostics.Append(writeOwn(ctx, resp.Private, seen.vm, false)...)
 	resp.Diagnostics.Append(writeApplied(ctx, resp.Private, &now, plan)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, nil)...)

@@ -99,6 +99,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	resp.Diagnostics.Append(resp.State.Set(ctx, now)...)
 	resp.Diagnostics.Append(writeLive(ctx, resp.Private, seen.vm)...)
 	resp.Diagnostics.Append(writeRecorded(ctx, resp.Private, seen.vm)...)
+	resp.Diagnostics.Append(writeDefined(ctx, resp.Private, seen.vm)...)
 	resp.Diagnostics.Append(writeOwn(ctx, resp.Private, seen.vm, false)...)
 	resp.Diagnostics.Append(writeApplied(ctx, resp.Private, now, &plan)...)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateReplaced, nil)...)
@@ -189,6 +190,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	working, cancel := tfdiag.Limited(ctx, "timeouts.update", timeout)
 	defer cancel()
 	desired := config.toFleet(&state)
+	desired.Spec, _ = p.takeBack(desired.Spec)
 	o := p.plan()
 	desired.UpdatePolicy, desired.Power, desired.Migration = o.policy, o.power, config.migrationOptions()
 	desired.Transient, desired.Lost = p.transient, p.lost

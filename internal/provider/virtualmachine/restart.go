@@ -35,7 +35,12 @@ type needs struct {
 	undefined []domain.Change
 	// rebuilt are the changes that need a new VM.
 	rebuilt []domain.Change
+	// takenBack says that the definition loses what an apply that failed has left there.
+	takenBack bool
 }
+
+// unseen reports whether the apply makes the definitions more alike in ways that no other attribute shows.
+func (n needs) unseen() bool { return len(n.unmade)+len(n.undefined) > 0 || n.takenBack }
 
 // specs returns the definition in the state and the declared one.
 func (p planning) specs() (have, want domain.Spec) { return p.state.spec(nil), p.config.spec(p.state) }
@@ -173,7 +178,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		p.planUnknown(o)
 		return false
 	case len(need.restart) == 0:
-		if len(need.unmade)+len(need.undefined) > 0 || p.state.RestartRequired.ValueBool() && !equal(m, p.state) {
+		if need.unseen() || p.state.RestartRequired.ValueBool() && !equal(m, p.state) {
 			// Undeclared changes may also be waiting for a restart.
 			m.RestartRequired = types.BoolUnknown()
 		}
@@ -190,7 +195,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		// What was staged before, and what someone changed on the host, waits whatever the policy is now.
 		o.policy = fleet.PolicyStage
 		m.RestartRequired = types.BoolValue(true)
-		if len(need.unmade)+len(need.undefined) > 0 {
+		if need.unseen() {
 			m.RestartRequired = types.BoolUnknown()
 		}
 		o.diags.Append(p.unfinishedChangesWarning(need.unmade)...)

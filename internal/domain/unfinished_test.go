@@ -1,0 +1,72 @@
+package domain
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestUnfinished_takenBack: what an update wrote to the definition of a running VM, and didn't bring to the VM that
+// runs, is known by its paths, also under the new key of a device. Taking it back makes both definitions alike again,
+// and leaves what someone else has written to the definition.
+func TestUnfinished_takenBack(t *testing.T) {
+	t.Parallel()
+	const xml = `<domain type="kvm" id="1"><name>a</name><memory>262144</memory><currentMemory>262144</currentMemory>
+<vcpu>1</vcpu><os><type arch="x86_64" machine="q35">hvm</type></os><devices>
+<interface type="bridge"><mac address="52:54:00:00:00:01"/><source bridge="br0"/><model type="virtio"/>
+<alias name="ua-net-lan"/></interface></devices></domain>`
+	live := parse(t, xml)
+	before := live.Clone()
+	before.root().RemoveAttr("id")
+	byHand := before.Clone()
+	if err := byHand.Apply(Spec{Values: Values{"title": "by hand"}}); err != nil {
+		t.Fatal(err)
+	}
+	nic := Interface{Bridge: "br0", MAC: "52:54:00:00:00:01"}
+	changed := nic
+	changed.Values = Values{"isolated": "yes", "bandwidth.inbound.average": "1000"}
+	want := Spec{
+		Interfaces: map[string]Interface{"b2": changed}, Memory: Memory{Size: new(uint64(128 << 20))},
+		Values: Values{"description": "b", "devices.watchdog.model": "i6300esb"},
+	}
+	after := byHand.Clone()
+	if err := after.Apply(want); err != nil {
+		t.Fatal(err)
+	}
+	running := FollowDefinition(live.Spec(), byHand.Spec(), want)
+	left := UnfinishedBy(running, byHand.Spec(), after.Spec(), nil)
+	paths := left.Unseen(running, after.Spec(), Spec{})
+	for _, path := range []string{
+		"description", "interfaces.b2.bandwidth.inbound.average", "interfaces.b2.isolated", "memory.size",
+		"devices.watchdog.model",
+	} {
+		if !slices.Contains(paths, path) {
+			t.Errorf("%s isn't among %q", path, paths)
+		}
+	}
+	if slices.Contains(paths, "title") {
+		t.Errorf("someone else's change is among %q", paths)
+	}
+	if again := UnfinishedBy(running, after.Spec(), after.Spec(), left); !slices.Equal(
+		again.Unseen(running, after.Spec(), Spec{}), paths) {
+		t.Errorf("after another update it is %v", again)
+	}
+
+	// The configuration goes back, with the old key of the interface, and declares the description.
+	declared := Spec{Interfaces: map[string]Interface{"lan": nic}, Values: Values{"description": "c"}}
+	undone, back := declared.TakeBack(paths, after.Spec(), running)
+	if err := after.Apply(undone); err != nil {
+		t.Fatal(err)
+	}
+	is, was := after.Spec(), byHand.Spec()
+	was.Values["description"] = "c"
+	if changes := Changes(is, was); len(changes) > 0 || is.Values["title"] != "by hand" ||
+		is.Values["devices.watchdog.model"] != "" || len(is.Interfaces["lan"].Values) > 0 {
+		t.Errorf("taken back are %q, and it differs: %v\n%+v", back, changes, is)
+	}
+	if slices.Contains(back, "description") {
+		t.Errorf("what is declared is taken back: %q", back)
+	}
+	if declared.Interfaces["lan"].Values != nil || len(declared.Values) != 1 {
+		t.Errorf("the declaration was changed: %+v", declared)
+	}
+}

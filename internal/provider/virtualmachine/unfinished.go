@@ -1,0 +1,53 @@
+package virtualmachine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+)
+
+// Changes that an apply wrote to the definition before it failed, and that a user then takes back by removing them from
+// the configuration. The state doesn't have them, because the running VM doesn't, so nothing else would show them.
+
+// writeUnfinished records the paths of what an update that failed has left in the definition and now doesn't tell.
+func writeUnfinished(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM, now *model) diag.Diagnostics {
+	var paths []string
+	if vm.LiveSpec != nil && vm.PersistentSpec != nil && len(vm.Metadata.Unfinished) > 0 {
+		paths = vm.Metadata.Unfinished.Unseen(*vm.LiveSpec, *vm.PersistentSpec, now.spec(nil))
+	}
+	if len(paths) == 0 {
+		return meta.WritePrivate(ctx, to, privateUnfinished, nil)
+	}
+	return meta.WritePrivate(ctx, to, privateUnfinished, paths)
+}
+
+// takeBack returns what is declared with what runs in the place of unfinished changes that aren't declared any more,
+// and the paths of these.
+func (p planning) takeBack(want domain.Spec) (domain.Spec, []string) {
+	if p.live == nil || p.transient || len(p.unfinished) == 0 {
+		return want, nil
+	}
+	have := p.state.spec(nil)
+	return want.TakeBack(p.unfinished, have, domain.WithoutLibvirtDefaults(*p.live, have))
+}
+
+// takenBackWarning says which changes the apply takes out of the definition again. The plan doesn't show them, because
+// the state doesn't have them.
+func (p planning) takenBackWarning(back []string) diag.Diagnostics {
+	if len(back) == 0 {
+		return nil
+	}
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("restart_required"),
+		"Changes of a failed apply are taken back", fmt.Sprintf(
+			"An apply that failed has left these changes in the definition of virtual machine %q on host %q, for its next "+
+				"start. The VM that runs doesn't have them, and they aren't declared any more. The apply takes them out of "+
+				"the definition:\n  - %s\n\nTo keep them, declare them again.",
+			text(p.state.Name), text(p.state.CurrentHost), strings.Join(back, "\n  - ")))}
+}
