@@ -60,7 +60,8 @@ func (p planning) restartNeeds(have, want domain.Spec) needs {
 	unlike := p.definitionChanges(running, p.withItsMedium(want))
 	n.undefined = p.undefinedDevices(want, slices.Concat(changes, unlike))
 	for _, c := range unlike {
-		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) })
+		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) }) ||
+			p.lostMediumDrive(c)
 		switch {
 		case c.Replace:
 		case c.Live && !shown && p.state.RestartRequired.ValueBool():
