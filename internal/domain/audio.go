@@ -37,8 +37,8 @@ var audioGroup = Group{
 				setAttr(e, "type", value)
 				return nil
 			},
-			Doc: "Backend: `dbus` (libvirt 8.4), `pipewire` (libvirt 9.10). Without its package, the VM doesn't start " +
-				"(Debian: qemu-system-gui for `pulseaudio`, `jack` and `sdl`; Fedora: qemu-audio-alsa and so on).",
+			Doc: "Backend: `dbus` (libvirt 8.4), `pipewire` (libvirt 9.10). Most require a package (Debian: " +
+				"qemu-system-gui for `pulseaudio`, `jack`, `sdl`; Fedora: qemu-audio-alsa and so on).",
 		},
 		{
 			Name: "path", Place: "@path", Follows: "type", Why: audioWhy, Check: absolute,
