@@ -38,7 +38,7 @@ var audioGroup = Group{
 				return nil
 			},
 			Doc: "Backend: `dbus` (libvirt 8.4), `pipewire` (libvirt 9.10). Most require a package (Debian: " +
-				"qemu-system-gui for `pulseaudio`, `jack`, `sdl`; Fedora: qemu-audio-alsa and so on).",
+				"qemu-system-gui for `pulseaudio`, `jack`, `sdl`; Fedora: qemu-audio-alsa, ...).",
 		},
 		{
 			Name: "path", Place: "@path", Follows: "type", Why: audioWhy, Check: absolute,
