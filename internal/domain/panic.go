@@ -17,8 +17,8 @@ var panicGroup = Group{
 			Filled:     true,
 			Why:        "A device of another model can't replace one in use.",
 			DefaultDoc: "`isa` on x86, `pvpanic` on ARM and RISC-V",
-			Doc: "Model: `isa` for x86, `pvpanic` on PCI (libvirt 9.1), `hyperv` for Windows. `s390` and `pseries` are part of " +
-				"these architectures.",
+			Doc: "Model: `isa` for x86, `pvpanic` on PCI (libvirt 9.1), `hyperv` for Windows. `s390` and `pseries` are part " +
+				"of these architectures.",
 		},
 	},
 }

@@ -135,8 +135,8 @@ func hostname(name string) string {
 
 // cloudInitFromFleet returns the prior block if the VM still has that medium, according to its metadata and its drive.
 // Otherwise it returns what is left of it, and the next apply inserts the medium again, or removes it. If no block was
-// declared, a medium that the VM has at its next start is another's, as that of an imported VM. merged is what the VM is
-// like if its definitions differ: it has a drive that a running VM is to get at its next start, and lacks one that
+// declared, a medium that the VM has at its next start is another's, as that of an imported VM. merged is what the VM
+// is like if its definitions differ: it has a drive that a running VM is to get at its next start, and lacks one that
 // someone has detached from it.
 func cloudInitFromFleet(vm *fleet.VM, merged domain.Spec, prior types.Object) types.Object {
 	record, made := vm.Metadata.OwnDisks[domain.MediumKey]

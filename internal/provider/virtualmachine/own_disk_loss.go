@@ -44,8 +44,8 @@ func (m *model) warnLost(fenced []string) diag.Diagnostics {
 
 // newDisks says what is on the disks of a VM that is created again. The refresh that warns of them knows the state, but
 // not the configuration.
-const newDisks = "If the VM is created again, it has new disks in their place: each with the image that the plan shows " +
-	"for it, also if ignore_changes had the lost disk keep another, or else empty."
+const newDisks = "If the VM is created again, it has new disks in their place: each with the image that the plan " +
+	"shows for it, also if ignore_changes had the lost disk keep another, or else empty."
 
 // createdFrom says what an own disk was created with.
 func createdFrom(o domain.OwnDisk) string {
@@ -74,10 +74,10 @@ func (m *model) warnMadeAnew(fenced []string) diag.Diagnostics {
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"),
 		"Disks will be created again: "+text(m.Name), fmt.Sprintf("No host has virtual machine %[1]q any more. What "+
-			"was on its disks may still be in these files on host %[2]q, which had it last:%[3]s\n\n%[4]s\n\nTo keep the data, before you apply: define the virtual machine again on that host from a "+
-			"copy of its XML (\"virsh define\"). Or set host = %[2]q, and replace pool by file with these paths; a later "+
-			"apply can change file back to pool.", text(m.Name),
-			host, lines.String(), newDisks))}
+			"was on its disks may still be in these files on host %[2]q, which had it last:%[3]s\n\n%[4]s\n\nTo keep the "+
+			"data, before you apply: define the virtual machine again on that host from a copy of its XML (\"virsh "+
+			"define\"). Or set host = %[2]q, and replace pool by file with these paths; a later apply can change file back "+
+			"to pool.", text(m.Name), host, lines.String(), newDisks))}
 }
 
 // warnReusedDisks warns about the files that a new VM uses as its disks in place of a VM that is gone. On the new VM's

@@ -341,8 +341,8 @@ func (p planning) stagedWarning(waiting, atOnce []domain.Change) diag.Diagnostic
 	if len(waiting) == 0 {
 		return nil
 	}
-	said := fmt.Sprintf("update_policy is \"Stage\", and these changes of virtual machine %q can't be made while it runs. "+
-		"They wait for its next start:\n%s", text(p.state.Name), domain.ListChanges(waiting))
+	said := fmt.Sprintf("update_policy is \"Stage\", and these changes of virtual machine %q can't be made while it runs."+
+		" They wait for its next start:\n%s", text(p.state.Name), domain.ListChanges(waiting))
 	if len(atOnce) > 0 {
 		said += "\n\nThe apply makes these at once:\n" + domain.ListChanges(atOnce)
 	}
