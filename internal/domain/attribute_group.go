@@ -98,7 +98,8 @@ func groupAt(path string) Group {
 	return deviceGroups[slices.IndexFunc(deviceGroups, func(g Group) bool { return g.Path == path })]
 }
 
-// isDeclared reports whether the values declare anything about the group.
+// isDeclared reports whether the values declare anything about the group, which must be one of Groups: only those know
+// the paths of their attributes.
 func (g Group) isDeclared(values Values) bool {
 	return g.any(func(fact string) bool { _, ok := values[fact]; return ok })
 }

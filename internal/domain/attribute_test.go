@@ -496,3 +496,32 @@ func TestGroups_anyDevice(t *testing.T) {
 		}
 	}
 }
+
+// The docs of an attribute name the version of libvirt that a value requires: a plan with an older one fails.
+func TestAttributes_docsNameVersions(t *testing.T) {
+	t.Parallel()
+	all := map[string][]Attribute{"disks.*": DiskRows, "disks.*.network": networkRows, "interfaces.*": interfaceRows}
+	for _, g := range Groups {
+		all[g.Path] = g.Attributes
+	}
+	for _, f := range Families {
+		all[f.Path+".*"] = f.Attributes
+	}
+	for path, attributes := range all {
+		for _, a := range attributes {
+			for value, version := range a.SinceOf {
+				want := "libvirt " + strings.TrimSuffix(version, ".0")
+				if !strings.Contains(a.Doc, value) || !strings.Contains(a.Doc, want) {
+					t.Errorf("%s.%s: the docs say %q, and not that %q requires %s", path, a.Name, a.Doc, value, want)
+				}
+			}
+		}
+	}
+	for path, value := range map[string]string{
+		"devices.panic.model": "pvpanic", "devices.sound.model": "virtio", "devices.iommu.model": "amd",
+	} {
+		if since := (Spec{Values: Values{path: value}}).Since()[path]; since.Version == "" {
+			t.Errorf("%s = %q is said to be in every libvirt", path, value)
+		}
+	}
+}

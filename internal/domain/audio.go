@@ -37,8 +37,8 @@ var audioGroup = Group{
 				setAttr(e, "type", value)
 				return nil
 			},
-			Doc: "Backend. Without its package, the VM doesn't start (Debian: qemu-system-gui for `pulseaudio`, `jack` and " +
-				"`sdl`; Fedora: qemu-audio-alsa and so on).",
+			Doc: "Backend: `dbus` (libvirt 8.4), `pipewire` (libvirt 9.10). Most require a package (Debian: " +
+				"qemu-system-gui for `pulseaudio`, `jack`, `sdl`; Fedora: qemu-audio-alsa, ...).",
 		},
 		{
 			Name: "path", Place: "@path", Follows: "type", Why: audioWhy, Check: absolute,
@@ -101,7 +101,7 @@ func checkAudio(value func(string) string) (attribute, problem string) {
 // followScreen makes the audio backend that libvirt chose follow the screens, unless one is declared: libvirt refuses
 // that of SPICE in a VM without SPICE. was is the definition before the change.
 func (d *Definition) followScreen(was *Definition, want Values) {
-	if had := was.hasSPICE(); had == d.hasSPICE() || audioGroup.isDeclared(want) {
+	if had := was.hasSPICE(); had == d.hasSPICE() || groupAt(audioGroup.Path).isDeclared(want) {
 		return
 	}
 	backends := d.devices("audio")

@@ -21,8 +21,8 @@ var DiskRows = slices.Concat([]Attribute{
 		Name: "io", Place: "driver@io", Values: []string{"native", "threads", "io_uring"}, Unset: "default",
 		Why: whenOpened, SinceOf: map[string]string{"io_uring": "6.3.0"},
 		DefaultDoc: "`native` for `block` with the cache mode `none`, otherwise QEMU decides",
-		Doc: "How QEMU reads and writes. `native` requires `cache` `none` or `directsync`; `io_uring` requires QEMU " +
-			"5.0.",
+		Doc: "How QEMU reads and writes. `native` requires `cache` `none` or `directsync`; `io_uring` requires libvirt " +
+			"6.3 and QEMU 5.0.",
 	},
 	{
 		Name: "discard", Place: "driver@discard", Values: []string{"unmap", "ignore"}, Unset: "default", Why: whenOpened,

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -106,4 +107,14 @@ func validateIdentity(s Spec, c *checker) {
 	c.oneOf(s.Type, "type", DomainTypes)
 	c.readable("machine_type", s.Machine)
 	c.readable("arch", s.Arch)
+	checkIDE(s, c)
+}
+
+// checkIDE checks that no disk is on IDE if the machine type has none.
+func checkIDE(s Spec, c *checker) {
+	for _, key := range sortedKeys(s.Disks) {
+		c.require(s.Disks[key].Bus != "ide" || !expressFamily(s.Machine), "disks."+key+".bus", fmt.Sprintf(
+			"The machine type %q has no IDE. Use \"sata\" (on x86), which guests without virtio drivers also boot from, "+
+				"\"virtio\" or \"scsi\". Or use machine_type = \"pc\".", s.Machine))
+	}
 }

@@ -36,8 +36,10 @@ var iommuGroup = Group{
 		{
 			Name: "model", Place: "@model", Values: []string{"intel", "virtio", "smmuv3", "amd"}, Default: "virtio",
 			Defaults: map[string]string{"x86_64": "intel", "aarch64": "smmuv3"}, Filled: true, Why: iommuWhy,
+			SinceOf:    map[string]string{"virtio": "8.3.0", "amd": "11.5.0"},
 			DefaultDoc: "`intel` on x86, `smmuv3` on ARM, otherwise `virtio`",
-			Doc:        "Model. For the machine type `q35`: `intel`, `amd` or `virtio`. For ARM: `smmuv3` or `virtio`.",
+			Doc: "Model. For the machine type `q35`: `intel`, `amd` (libvirt 11.5) or `virtio` (libvirt 8.3). For ARM: " +
+				"`smmuv3` or `virtio`.",
 		},
 		iommuDriver("intremap", "Whether `intel` remaps interrupts. Required for more than 255 virtual CPUs."),
 		iommuDriver("caching_mode", "Whether `intel` uses its caching mode. Required if the VM also has `host_devices`."),

@@ -36,7 +36,7 @@ var launchSecurityGroup = Group{
 				return nil
 			},
 			Doc: "Kind of protection: AMD `sev` and `sev-snp` (libvirt 10.5), Intel `tdx` (libvirt 11.6), or IBM " +
-				"`s390-pv`. `none` removes it.",
+				"`s390-pv` (libvirt 7.6). `none` removes it.",
 		},
 		{
 			Name: "policy", Place: "launchSecurity/policy", Normal: normalNumber, Follows: "type", Why: securityWhy,

@@ -1,6 +1,9 @@
 package domain
 
-import "reflect"
+import (
+	"maps"
+	"reflect"
+)
 
 // MergeBase returns the facts on which both definitions agree. Where they differ it returns the fact in before. If
 // before is the result of this function for the previous reading, that is the last fact that the definitions agreed on.
@@ -8,9 +11,26 @@ import "reflect"
 // Facts that an update has since asked of both definitions also count as agreed on: those in want, except the ones that
 // the update has staged.
 func MergeBase(persistent, live, before, want Spec, staged Staged) Spec {
+	before, want = before.withMediumDrive(persistent, live), want.withMediumDrive(persistent, live)
 	agreed, _ := mergeBase("", reflect.ValueOf(persistent), reflect.ValueOf(alignLive(live, persistent)),
 		staged.overlay("", reflect.ValueOf(want), reflect.ValueOf(before))).Interface().(Spec)
 	return agreed
+}
+
+// withMediumDrive returns s with the drive of the first-boot medium among its disks, if s declares a medium. s has the
+// drive as one of the definitions has it: a medium says nothing of its drive.
+func (s Spec) withMediumDrive(definitions ...Spec) Spec {
+	if s.Medium == nil || s.Medium.isZero() || s.Disks == nil {
+		return s
+	}
+	for _, d := range definitions {
+		if drive, ok := d.Disks[MediumKey]; ok {
+			s.Disks = maps.Clone(s.Disks)
+			s.Disks[MediumKey] = drive
+			break
+		}
+	}
+	return s
 }
 
 // overlay returns before with the facts that want declares and the update hasn't staged.

@@ -36,8 +36,9 @@ func New(s Spec, uuid string, empty ...string) (*Definition, error) {
 	s.UUID = uuid
 	s.Arch = cmp.Or(s.Arch, "x86_64")
 	s.Machine = cmp.Or(s.Machine, DefaultMachineType(s.Arch))
-	var known checker // What a port is by default depends on the architecture.
-	if checkSerials(s, &known); len(known.problems) > 0 {
+	var known checker // What a port is by default, and whether there is IDE, depends on architecture and machine type.
+	checkSerials(s, &known)
+	if checkIDE(s, &known); len(known.problems) > 0 {
 		return nil, known.problems[0]
 	}
 	s.CPU = newCPU(s.CPU)

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -139,6 +140,52 @@ func TestNew_defaults(t *testing.T) {
 	}
 	if free := d.Spec().FreeSlots; free == nil || *free < 8 {
 		t.Error("no ports to plug disks into")
+	}
+}
+
+// A machine type with PCI Express has no IDE. The problem names the disk, also if the machine type isn't declared.
+func TestNew_noIDE(t *testing.T) {
+	t.Parallel()
+	for machine, refused := range map[string]bool{"": true, "q35": true, "pc-q35-7.2": true, "pc": false} {
+		s := newSpecs()["smallest"]
+		s.Machine = machine
+		s.Disks = map[string]Disk{"a": {Source: DiskSource{File: "/a"}}, "b": {Source: DiskSource{File: "/b"}, Bus: "ide"}}
+		_, err := New(s, testUUID)
+		problem, _ := errors.AsType[Problem](err)
+		if (problem.Path == "disks.b.bus") != refused || refused && !strings.Contains(problem.Message, `"sata"`) {
+			t.Errorf("machine type %q: %v", machine, err)
+		}
+		problems := s.Validate()
+		if named := slices.ContainsFunc(problems, func(p Problem) bool { return p.Path == "disks.b.bus" }); machine != "" &&
+			named != refused {
+			t.Errorf("machine type %q: %v", machine, problems)
+		}
+	}
+}
+
+// A new VM with a screen by SPICE has the backend for sound that is declared. libvirt chooses only one that isn't.
+func TestNew_declaredAudio(t *testing.T) {
+	t.Parallel()
+	for declared, want := range map[string]string{"": "", None: None, "file": "file"} {
+		s := newSpecs()["smallest"]
+		s.Values = Values{"devices.graphics.type": "spice", "devices.sound.model": "ich9"}
+		if declared != "" {
+			s.Values[audioType] = declared
+		}
+		if declared == "file" {
+			s.Values["devices.audio.path"] = "/a.wav"
+		}
+		d, err := New(s, testUUID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, e := range d.devices("audio") {
+			got += attr(e, "type")
+		}
+		if got != want {
+			t.Errorf("declared is %q: the definition has %q, want %q", declared, got, want)
+		}
 	}
 }
 

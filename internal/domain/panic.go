@@ -13,11 +13,12 @@ var panicGroup = Group{
 			Defaults: map[string]string{
 				"s390x": "s390", "ppc64": "pseries", "ppc64le": "pseries", "aarch64": "pvpanic", "riscv64": "pvpanic",
 			},
+			SinceOf:    map[string]string{"pvpanic": "9.1.0"},
 			Filled:     true,
 			Why:        "A device of another model can't replace one in use.",
 			DefaultDoc: "`isa` on x86, `pvpanic` on ARM and RISC-V",
-			Doc: "Model: `isa` for x86, `pvpanic` on PCI, `hyperv` for Windows. `s390` and `pseries` are part of these " +
-				"architectures.",
+			Doc: "Model: `isa` for x86, `pvpanic` on PCI (libvirt 9.1), `hyperv` for Windows. `s390` and `pseries` are part " +
+				"of these architectures.",
 		},
 	},
 }

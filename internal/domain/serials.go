@@ -142,7 +142,7 @@ var serialTargets = []Attribute{
 			return nil
 		},
 		Doc: "Kind of port that the guest sees. `pci-serial` and `usb-serial` add ports to those of the machine type; with " +
-			"`usb-serial` the VM can't be moved while it runs.",
+			"`usb-serial` the VM can't be moved while it runs. `isa-debug`: libvirt 8.1.",
 	},
 	{
 		Name: "target_model", Place: "target/model@name", Follows: "target_type", Filled: true, Why: serialWhy,

@@ -10,9 +10,10 @@ var soundGroup = Group{
 		{
 			Name: "model", Place: "@model", Values: []string{"ich9", "ich6", "ac97", "es1370", "usb", "virtio"},
 			Kept: []string{"sb16", "pcspk", "ich7"}, Default: "ich9", Filled: true,
-			Why: "A device of another model can't replace one in use.",
-			Doc: "Model: `ich9` and `ich6` are Intel HD Audio. With `usb`, and in most versions of QEMU with `virtio`, " +
-				"the VM can't be moved while it runs.",
+			SinceOf: map[string]string{"virtio": "10.4.0"},
+			Why:     "A device of another model can't replace one in use.",
+			Doc: "Model: `ich9` and `ich6` are Intel HD Audio. `virtio` requires libvirt 10.4 and QEMU 8.2. With `usb`, " +
+				"and in most versions of QEMU with `virtio`, the VM can't be moved while it runs.",
 		},
 	},
 }

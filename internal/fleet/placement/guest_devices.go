@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -39,19 +40,37 @@ func fitsDevices(ctx context.Context, a inventory.Reply, s domain.Spec, defaultT
 	return append(problems, unmetDemands(devices, demands)...)
 }
 
-// unmetDemands returns a problem for each demand that the host's devices don't meet.
+// unmetDemands returns a problem for each demand that the host's devices don't meet. What the host lacks of one list of
+// values is one problem.
 func unmetDemands(devices libvirt.GuestDevices, demands []domain.Demand) []inventory.Problem {
 	var problems []inventory.Problem
 
-	for _, d := range demands {
-		if has, known := devices.Has(d.Device, d.Enum, d.Value); known && !has {
-			p := inventory.Problem{Attribute: d.Path, Detail: "it " + d.Missing()}
-			if values := devices.Values(d.Device, d.Enum); d.Needs == "" && len(values) > 0 {
-				p.Detail += ", only " + inventory.QuoteList(values)
-			}
+	of := map[string]int{} // The index of the problem with a list.
 
-			problems = append(problems, p)
+	for _, d := range demands {
+		if has, known := devices.Has(d.Device, d.Enum, d.Value); !known || has {
+			continue
 		}
+
+		list := d.Device + "/" + d.Enum
+
+		i, listed := of[list]
+		if d.Needs == "" && listed {
+			problems[i].Detail += fmt.Sprintf(", %s %q", d.Path, d.Value)
+
+			continue
+		}
+
+		if d.Needs == "" && len(devices.Values(d.Device, d.Enum)) > 0 {
+			of[list] = len(problems)
+		}
+
+		problems = append(problems, inventory.Problem{Attribute: d.Path, Detail: "it " + d.Missing()})
+	}
+
+	for list, i := range of {
+		device, enum, _ := strings.Cut(list, "/")
+		problems[i].Detail += ", only " + inventory.QuoteList(devices.Values(device, enum))
 	}
 
 	return problems

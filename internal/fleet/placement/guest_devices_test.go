@@ -74,6 +74,39 @@ func TestFitsDevices_launchSecurity(t *testing.T) {
 	}
 }
 
+// What a host lacks of one list of capabilities is one problem, which names all of it.
+func TestFitsDevices_oneProblemForOneList(t *testing.T) {
+	t.Parallel()
+
+	spec := domain.Spec{Values: domain.Values{
+		"platform.hyperv.vpindex": "yes", "platform.hyperv.synic": "yes", "platform.hyperv.relaxed": "yes",
+		"devices.tpm.model": "tpm-crb",
+	}}
+	has := libvirt.GuestDevices{"hyperv/features": {"relaxed"}, "tpm/model": {"tpm-tis"}}
+	problems := unmetDemands(has, spec.Demands("x86_64"))
+
+	var hyperv []inventory.Problem
+
+	for _, p := range problems {
+		if strings.HasPrefix(p.Attribute, "platform.hyperv.") {
+			hyperv = append(hyperv, p)
+		}
+	}
+
+	if len(problems) != 2 || len(hyperv) != 1 {
+		t.Fatalf("the problems are %v", problems)
+	}
+
+	for _, part := range []string{
+		`it has no platform.hyperv.`, `platform.hyperv.vpindex "vpindex"`, `platform.hyperv.synic "synic"`,
+		`, only "relaxed"`,
+	} {
+		if !strings.Contains(hyperv[0].Detail, part) {
+			t.Errorf("%q doesn't say %s", hyperv[0].Detail, part)
+		}
+	}
+}
+
 func detailsOf(problems []inventory.Problem) string {
 	var all []string
 	for _, p := range problems {

@@ -49,6 +49,12 @@ func TestAccAudio_life(t *testing.T) {
 	expectDiffers(t, tf.Plan(t)[address], []edit{{seen: "devices.audio.output"}})
 	apply(`audio = { type = "alsa", output = "null" }`, "<output dev='null'/>")
 	apply(`audio = { type = "none" }`, "<audio id='1' type='none'/>")
+	write(`graphics = { type = "spice" }, audio = { type = "none" }`)
+	tf.Run(t, "apply", "-replace="+address) // A new VM has at once what is declared.
+	noChanges(t, tf)
+	if err := look(t, l, host, name, "<graphics type='spice'", "<audio id='1' type='none'/>")(nil); err != nil {
+		t.Error(err)
+	}
 	l.Run(t, host, "rm", file)
 	destroyAndCheck(t, l, tf, name)
 }

@@ -58,8 +58,9 @@ func TestAccVirtualMachine_detachedAfterRename(t *testing.T) {
 	destroyAndCheck(t, l, tf, name)
 }
 
-// TestAccVirtualMachine_diskDetachedForNextStart: a user detaches the disks of a running VM from its definition alone.
-// The apply gives the definition the same disks again, and doesn't touch the guest.
+// TestAccVirtualMachine_diskDetachedForNextStart: a user detaches the disks of a running VM, and the drive of its
+// cloud-init medium, from its definition alone. The apply gives the definition the same disks again, and doesn't touch
+// the guest. If the drive is detached from the running VM alone, the plan says so, and the next start undoes it.
 func TestAccVirtualMachine_diskDetachedForNextStart(t *testing.T) {
 	t.Parallel()
 	const host = "kvm1"
@@ -75,8 +76,9 @@ resource "virtfleet_volume" "data" {
   size = "1Mi"
 }
 `, name, host)+idleVM(l, name).with(hcl{
-		"host":  quote(host),
-		"disks": `{ logs = { pool = "default", size = "1Mi" }, data = { volume = virtfleet_volume.data.id } }`,
+		"host":       quote(host),
+		"disks":      `{ logs = { pool = "default", size = "1Mi" }, data = { volume = virtfleet_volume.data.id } }`,
+		"cloud_init": `{ user_data = "#cloud-config\n", pool = "default" }`,
 	}).String())
 	tf.Run(t, "apply")
 	process := &started{l: l, host: host, name: name}
@@ -87,7 +89,7 @@ resource "virtfleet_volume" "data" {
 			`<source file='[^']*'|<target dev='[^']*'|<alias name='ua-disk[^']*'`).FindAllString(xml, -1)))
 	}
 	was := disks("--inactive")
-	for _, targets := range [][]string{{"vda"}, {"vdb"}, {"vda", "vdb"}} {
+	for _, targets := range [][]string{{"vda"}, {"vdb"}, {"vda", "vdb"}, {"sda"}} {
 		for _, target := range targets {
 			l.Virsh(t, host, "detach-disk", name, target, "--config")
 		}
@@ -103,8 +105,23 @@ resource "virtfleet_volume" "data" {
 			t.Errorf("without %v restart_required is %v", targets, state["restart_required"])
 		}
 	}
+
+	l.Virsh(t, host, "detach-disk", name, "sda", "--live")
+	expect(t, tf.Run(t, "plan"), "1 to change", "Warning: Running virtual machine differs from its definition",
+		"disks.cloud-init: Drives can't be plugged into or out of a running VM")
+	tf.Run(t, "apply")
+	noChanges(t, tf)
+	if state, _ := tf.State(t, address); state["restart_required"] != true {
+		t.Errorf("without its drive restart_required is %v", state["restart_required"])
+	}
 	if err := process.same(t)(nil); err != nil {
 		t.Error(err)
+	}
+	l.Virsh(t, host, "destroy", name)
+	l.Virsh(t, host, "start", name)
+	noChanges(t, tf)
+	if now := disks(); !slices.Equal(now, was) {
+		t.Errorf("after a start the VM has %v, want %v", now, was)
 	}
 	destroyAndCheck(t, l, tf, name)
 }

@@ -199,10 +199,14 @@ func TestAccVirtualMachine_keyIsUsedAgain(t *testing.T) {
 			config = config.with(hcl{"update_policy": quote("Stage")})
 		}
 		tf.Config(t, acctest.OneHost(l)+config.String())
-		tf.Run(t, "apply")
+		said := tf.Run(t, "apply")
 		noChanges(t, tf)
 		if err := process.same(t)(nil); err != nil {
 			t.Error(err)
+		}
+		if key == "b" && step.staged {
+			expect(t, said, "Warning: Changes wait for the next start: "+name, "disks.a.bus:", "disks.b.file:",
+				"interfaces.b.mac:")
 		}
 		if state, _ := tf.State(t, address); state["restart_required"] != step.staged {
 			t.Errorf("restart_required is %v with %s", state["restart_required"], step.disks)

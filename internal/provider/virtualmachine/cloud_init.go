@@ -95,6 +95,12 @@ func (p planning) withItsMedium(want domain.Spec) domain.Spec {
 	return want
 }
 
+// lostMediumDrive reports whether the change gives the running VM the drive of its medium, and the plan shows that. The
+// state says that the VM hasn't the declared medium, see leftFirstBoot, but not that it lacks the drive.
+func (p planning) lostMediumDrive(c domain.Change) bool {
+	return c.Path == "disks."+domain.MediumKey && isSet(p.config.CloudInit) && isLeftFirstBoot(p.state.CloudInit)
+}
+
 // cloudInitToFleet adds the medium to what the VM should have.
 func (m *model) cloudInitToFleet(d *fleet.Desired) {
 	if m.addFirstBootVolume(d, domain.MediumKey, cloudInitAttributes, m.CloudInit) {
@@ -129,16 +135,19 @@ func hostname(name string) string {
 
 // cloudInitFromFleet returns the prior block if the VM still has that medium, according to its metadata and its drive.
 // Otherwise it returns what is left of it, and the next apply inserts the medium again, or removes it. If no block was
-// declared, a medium that the VM has at its next start is another's, as that of an imported VM.
-func cloudInitFromFleet(vm *fleet.VM, prior types.Object) types.Object {
+// declared, a medium that the VM has at its next start is another's, as that of an imported VM. merged is what the VM
+// is like if its definitions differ: it has a drive that a running VM is to get at its next start, and lacks one that
+// someone has detached from it.
+func cloudInitFromFleet(vm *fleet.VM, merged domain.Spec, prior types.Object) types.Object {
 	record, made := vm.Metadata.OwnDisks[domain.MediumKey]
 	is := made && isFirstBoot(record, cloudInitAttributes, prior)
+	_, kept := merged.Disks[domain.MediumKey]
 	for i, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
 		if spec == nil {
 			continue
 		}
 		drive, there := spec.Disks[domain.MediumKey]
-		staged := i == 1 && !there && vm.PersistentSpec != nil
+		staged := i == 1 && !there && kept
 		is = is && (drive.Source.File == record.Path || staged)
 	}
 	switch {

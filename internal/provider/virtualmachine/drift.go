@@ -26,7 +26,7 @@ func (p planning) driftedChanges(want domain.Spec, fresh []domain.Change) []doma
 	var drifted []domain.Change
 	for _, before := range []*domain.Spec{p.agreed, p.beforeDrift} {
 		if before != nil && len(fresh) > 0 {
-			drifted = append(drifted, without(fresh, p.definitionChanges(*before, want))...)
+			drifted = append(drifted, without(fresh, p.definitionChanges(*before, p.withItsMedium(want)))...)
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(fresh), func(c domain.Change) bool {

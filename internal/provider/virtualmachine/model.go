@@ -177,8 +177,8 @@ func (o *observation) restartRequired() bool {
 func (m *model) fromFleet(seen observation, prior *model) {
 	vm := seen.vm
 	*m = *prior
-	m.definitionFromFleet(seen, prior)
-	m.metadataFromFleet(seen, prior)
+	merged := m.definitionFromFleet(seen, prior)
+	m.metadataFromFleet(seen, merged, prior)
 
 	m.ID = types.StringValue(vm.UUID)
 	m.CurrentHost = types.StringValue(vm.Host)
@@ -209,7 +209,8 @@ func readyFromFleet(wait fleet.WaitFor, seen observation) types.Bool {
 	return types.BoolValue(wait.Ready(seen.vm, seen.addresses) && seen.vm.Metadata.Creating == nil)
 }
 
-func (m *model) definitionFromFleet(seen observation, prior *model) {
+// definitionFromFleet sets the attributes that the VM's definitions have, and returns what they say together.
+func (m *model) definitionFromFleet(seen observation, prior *model) domain.Spec {
 	vm := seen.vm
 	before := seen.mergeBase
 	if before == nil && vm.LiveSpec != nil { // Otherwise there is nothing to merge.
@@ -224,11 +225,12 @@ func (m *model) definitionFromFleet(seen observation, prior *model) {
 		now, _ := shapes[p.field].keepNotation(p.a, p.b)
 		return now
 	})
+	return spec
 }
 
 // metadataFromFleet sets the attributes that only the provider records. An imported VM has no record for this
 // configuration: its host stays unpinned, and its run strategy is the one that describes what was observed.
-func (m *model) metadataFromFleet(seen observation, prior *model) {
+func (m *model) metadataFromFleet(seen observation, merged domain.Spec, prior *model) {
 	recorded := seen.vm.Metadata
 	m.Labels = kept("labels", value.NewStringMap(recorded.Labels), prior.Labels)
 	m.TerminationGracePeriod = kept("termination_grace_period",
@@ -237,7 +239,7 @@ func (m *model) metadataFromFleet(seen observation, prior *model) {
 		types.BoolPointerValue(recorded.DeletionProtection), prior.DeletionProtection)
 	m.OnDestroy = onDestroyFromFleet(recorded.Kept, prior.OnDestroy)
 
-	m.CloudInit = cloudInitFromFleet(seen.vm, prior.CloudInit)
+	m.CloudInit = cloudInitFromFleet(seen.vm, merged, prior.CloudInit)
 	m.Ignition = ignitionFromFleet(seen.vm, prior.Ignition, prior.updatePolicy())
 	m.EvictionStrategy = kept("eviction_strategy",
 		value.NewStringOrNull(recorded.EvictionStrategy), prior.EvictionStrategy)

@@ -34,20 +34,25 @@ func (m *model) warnLost(fenced []string) diag.Diagnostics {
 	}
 	var lines strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(own)) {
-		fmt.Fprintf(&lines, "\n  - %s (storage pool %s): %s", key, own[key].Pool, newContent(own[key]))
+		fmt.Fprintf(&lines, "\n  - %s (storage pool %s), %s", key, own[key].Pool, createdFrom(own[key]))
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Disks are lost with their host: "+name,
-		fmt.Sprintf("%s If it is created again, these disks, which are made with it, are new:%s\n\nWhat was on them is on "+
-			"the fenced host alone, unless its storage pool is shared. Restore it from a backup. If the host may come back, "+
-			"remove fenced before anything is applied.", gone, lines.String()))}
+		fmt.Sprintf("%s Lost are these disks:%s\n\n%s\n\nWhat was on them is on the fenced host alone, unless its storage "+
+			"pool is shared. Restore it from a backup. If the host may come back, remove fenced before anything is applied.",
+			gone, lines.String(), newDisks))}
 }
 
-// newContent says what a new own disk has on it.
-func newContent(o domain.OwnDisk) string {
+// newDisks says what is on the disks of a VM that is created again. The refresh that warns of them knows the state, but
+// not the configuration.
+const newDisks = "If the VM is created again, it has new disks in their place: each with the image that the plan " +
+	"shows for it, also if ignore_changes had the lost disk keep another, or else empty."
+
+// createdFrom says what an own disk was created with.
+func createdFrom(o domain.OwnDisk) string {
 	if o.Image != "" {
-		return "as image " + o.Image + " is"
+		return "created from image " + o.Image
 	}
-	return "empty"
+	return "created empty"
 }
 
 // warnMadeAnew warns about the own disks of a VM whose definition is gone, and whose last host isn't fenced. Their
@@ -61,19 +66,18 @@ func (m *model) warnMadeAnew(fenced []string) diag.Diagnostics {
 	own, disks := ownDisks(m.Disks), elements(m.Disks)
 	for _, key := range slices.Sorted(maps.Keys(own)) {
 		if at := text(open(disks[key]).string("path")); at != "" {
-			fmt.Fprintf(&lines, "\n  - %s: %s; the new one: %s", key, at, newContent(own[key]))
+			fmt.Fprintf(&lines, "\n  - %s: %s, %s", key, at, createdFrom(own[key]))
 		}
 	}
 	if lines.Len() == 0 {
 		return nil
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"),
-		"Disks will be created again: "+text(m.Name), fmt.Sprintf("No host has virtual machine %[1]q any more. If it is "+
-			"created again, these disks, which are made with it, are new. What was on them may still be in these files on host "+
-			"%[2]q, which had it last:%[3]s\n\nTo keep the data, before you apply: define the virtual machine "+
-			"again on that host from a copy of its XML (\"virsh define\"). Or set host "+
-			"= %[2]q, and replace pool by file with these paths; a later apply can change file back to pool.", text(m.Name),
-			host, lines.String()))}
+		"Disks will be created again: "+text(m.Name), fmt.Sprintf("No host has virtual machine %[1]q any more. What "+
+			"was on its disks may still be in these files on host %[2]q, which had it last:%[3]s\n\n%[4]s\n\nTo keep the "+
+			"data, before you apply: define the virtual machine again on that host from a copy of its XML (\"virsh "+
+			"define\"). Or set host = %[2]q, and replace pool by file with these paths; a later apply can change file back "+
+			"to pool.", text(m.Name), host, lines.String(), newDisks))}
 }
 
 // warnReusedDisks warns about the files that a new VM uses as its disks in place of a VM that is gone. On the new VM's

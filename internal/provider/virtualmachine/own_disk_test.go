@@ -289,7 +289,9 @@ func TestOwnDisk_removedByUnknownDisks(t *testing.T) {
 	}
 }
 
-// With a host that was given up go the disks that were made with the VM: that the next VM has new ones is said.
+// With a host that was given up go the disks that were made with the VM: that the next VM has new ones is said. What
+// those are like follows from the configuration, which may name another image than the state, also one of which
+// ignore_changes says that the old disk didn't get it.
 func TestOwnDisk_lostWithItsHost(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -297,8 +299,8 @@ func TestOwnDisk_lostWithItsHost(t *testing.T) {
 		fenced []string
 		says   string
 	}{
-		"empty":          {in{"pool": "vms", "size": "1Gi"}, []string{"kvm1"}, "root (storage pool vms): empty"},
-		"from an image":  {in{"pool": "vms", "image": "vms/debian-0"}, []string{"kvm1"}, "as image vms/debian-0 is"},
+		"empty":          {in{"pool": "vms", "size": "1Gi"}, []string{"kvm1"}, "root (storage pool vms), created empty"},
+		"from an image":  {in{"pool": "vms", "image": "vms/debian-0"}, []string{"kvm1"}, "created from image vms/debian-0"},
 		"moved since":    {in{"pool": "vms", "size": "1Gi"}, []string{"kvm2"}, "moved to a host that is fenced (kvm2)"},
 		"no fenced host": {in{"pool": "vms", "size": "1Gi"}, nil, ""},
 		"not its own":    {in{"file": "/srv/root.qcow2"}, []string{"kvm1"}, ""},
@@ -307,7 +309,8 @@ func TestOwnDisk_lostWithItsHost(t *testing.T) {
 		m.CurrentHost = types.StringValue("kvm1")
 		got := diagText(m.warnLost(test.fenced))
 		if (got == "") != (test.says == "") || !strings.Contains(got, test.says) ||
-			got != "" && (!strings.Contains(got, text(m.Name)) || !strings.HasPrefix(got, "Warning: ")) {
+			got != "" && (!strings.Contains(got, text(m.Name)) || !strings.HasPrefix(got, "Warning: ") ||
+				!strings.Contains(got, "the image that the plan shows")) {
 			t.Errorf("%s: %q, want %q", name, got, test.says)
 		}
 	}
@@ -322,8 +325,8 @@ func TestOwnDisk_madeAnew(t *testing.T) {
 		fenced []string
 		says   string
 	}{
-		"empty":         {own, nil, "root: /srv/vms/web-root; the new one: empty"},
-		"from an image": {own.with(in{"image": "vms/debian-0"}), nil, "the new one: as image vms/debian-0 is"},
+		"empty":         {own, nil, "root: /srv/vms/web-root, created empty"},
+		"from an image": {own.with(in{"image": "vms/debian-0"}), nil, "web-root, created from image vms/debian-0"},
 		"fenced":        {own, []string{"kvm1"}, ""},
 		"other fenced":  {own, []string{"kvm2"}, "root: /srv/vms/web-root"},
 		"not its own":   {in{"file": "/srv/root.qcow2"}, nil, ""},

@@ -221,6 +221,7 @@ func TestPlan_changes(t *testing.T) {
 				"interfaces": in{"lan": in{"network": "default"}}, "update_policy": "Stage",
 			}),
 			changes: "disks interfaces ip_addresses restart_required",
+			says:    []string{"Warning: Changes wait for the next start", "disks.b.boot_order: "},
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
 				wantValue(t, "a", elements(m.Disks)["a"].Attributes()["boot_order"], types.Int64Value(1))
@@ -261,6 +262,7 @@ func TestPlan_changes(t *testing.T) {
 			config: minimal.with(in{"cpu": in{"emulator_scheduler": in{"type": "batch"}}, "update_policy": "Stage"}),
 
 			changes: "cpu update_policy restart_required",
+			says:    []string{"Warning: Changes wait for the next start", "cpu.emulator_scheduler.type: "},
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
 				wantValue(t, "priority", valueAt(m.CPU, []string{"emulator_scheduler", "priority"}), types.Int64Null())
@@ -289,6 +291,7 @@ func TestPlan_changes(t *testing.T) {
 			}}}}),
 
 			changes: "devices update_policy restart_required",
+			says:    []string{"Warning: Changes wait for the next start", "devices.filesystems.a.driver: "},
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
 				at := func(name string) attr.Value { return valueAt(m.Devices, []string{"filesystems", "a", name}) }
@@ -302,6 +305,7 @@ func TestPlan_changes(t *testing.T) {
 			config: minimal.with(in{"platform": in{"clock": in{"offset": "utc"}}, "update_policy": "Stage"}),
 
 			changes: "platform update_policy restart_required",
+			says:    []string{"Warning: Changes wait for the next start", "platform.clock.offset: "},
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
 				wantValue(t, "timezone", valueAt(m.Platform, []string{"clock", "timezone"}), types.StringNull())
@@ -601,7 +605,11 @@ func TestPlan_restart(t *testing.T) {
 			},
 		},
 		"staged": {
-			before: before("Stage"), config: cpuMode("Stage"), changes: "cpu restart_required",
+			before: before("Stage"), config: cpuMode("Stage").with(in{"title": "Web"}), changes: "cpu title restart_required",
+			says: []string{
+				"Warning: Changes wait for the next start: web", "wait for its next start:\n  - cpu.mode: ",
+				"makes these at once:\n  - title: ", "@update_policy",
+			},
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
 				wantValue(t, "restart_required", m.RestartRequired, types.BoolValue(true))

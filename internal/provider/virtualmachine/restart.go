@@ -27,6 +27,8 @@ type needs struct {
 	restart, fresh []domain.Change
 	// drifted are those of fresh that someone made on the host, see driftedChanges.
 	drifted []domain.Change
+	// atOnce are those that the running VM can take, and that the state doesn't have yet.
+	atOnce []domain.Change
 	// unmade are live changes that the state already has: an earlier update wrote them to the definition, and failed
 	// before it changed the running VM.
 	unmade []domain.Change
@@ -65,11 +67,14 @@ func (p planning) restartNeeds(have, want domain.Spec) needs {
 	unlike := p.definitionChanges(running, p.withItsMedium(want))
 	n.undefined = p.undefinedDevices(want, slices.Concat(changes, unlike))
 	for _, c := range unlike {
-		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) })
+		shown := slices.ContainsFunc(changes, func(other domain.Change) bool { return isPartOf(c.Path, other.Path) }) ||
+			p.lostMediumDrive(c)
 		switch {
 		case c.Replace:
 		case c.Live && !shown && p.state.RestartRequired.ValueBool():
 			n.unmade = append(n.unmade, c)
+		case c.Live && shown:
+			n.atOnce = append(n.atOnce, c)
 		case c.Live:
 		default:
 			n.restart = append(n.restart, c)
@@ -140,6 +145,7 @@ func (n needs) withoutDrifts(drifts []domain.SourceDrift) needs {
 	}
 	n.restart, n.fresh = slices.DeleteFunc(n.restart, refused), slices.DeleteFunc(n.fresh, refused)
 	n.unmade, n.drifted = slices.DeleteFunc(n.unmade, refused), slices.DeleteFunc(n.drifted, refused)
+	n.atOnce = slices.DeleteFunc(n.atOnce, refused)
 	return n
 }
 
@@ -200,6 +206,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		}
 		o.diags.Append(p.unfinishedChangesWarning(need.unmade)...)
 		o.diags.Append(p.driftWarning(need.drifted)...)
+		o.diags.Append(p.stagedWarning(need.configured(), need.atOnce)...)
 		return false
 	default:
 		o.diags.Append(p.restartRefused(need.configured())...)
@@ -332,6 +339,21 @@ func (p planning) restartWarning(changes []domain.Change) diag.Diagnostic {
 		"Virtual machine will be restarted: "+text(p.state.Name),
 		fmt.Sprintf("update_policy is \"Restart\", and these changes of virtual machine %q can't be made while it runs:\n%s",
 			text(p.state.Name), domain.ListChanges(changes)))
+}
+
+// stagedWarning says which changes wait for the next start, and which of the same apply don't.
+func (p planning) stagedWarning(waiting, atOnce []domain.Change) diag.Diagnostics {
+	if len(waiting) == 0 {
+		return nil
+	}
+	said := fmt.Sprintf("update_policy is \"Stage\", and these changes of virtual machine %q can't be made while it runs."+
+		" They wait for its next start:\n%s", text(p.state.Name), domain.ListChanges(waiting))
+	if len(atOnce) > 0 {
+		said += "\n\nThe apply makes these at once:\n" + domain.ListChanges(atOnce)
+	}
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("update_policy"),
+		"Changes wait for the next start: "+text(p.state.Name), said+"\n\nShut the VM down and start it when it "+
+			"may be off. A reboot in the guest isn't enough.")}
 }
 
 // mayRestartWarning says that a value which the plan doesn't know may need a restart.

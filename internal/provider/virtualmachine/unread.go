@@ -1,6 +1,9 @@
 package virtualmachine
 
 import (
+	"cmp"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 )
@@ -22,7 +25,7 @@ var unread = map[string]bool{
 // that is still to be removed from one that was never declared.
 func (m *model) keepUnreached(before *model, vm *fleet.VM) {
 	if m.CloudInit.IsNull() {
-		m.CloudInit = cloudInitFromFleet(vm, before.CloudInit)
+		m.CloudInit = cloudInitFromFleet(vm, *cmp.Or(vm.DeclaredSpec(), &domain.Spec{}), before.CloudInit)
 	}
 	if m.Ignition.IsNull() {
 		m.Ignition = ignitionFromFleet(vm, before.Ignition, m.updatePolicy())
