@@ -76,7 +76,7 @@ resource "virtfleet_virtual_machine" "KEY" {
 		t.Errorf("%d of 5 resources are refused: %s", n, out)
 	}
 	tf.Config(t, base+blocks("new"))
-	for _, kind := range []string{"volume", "virtual_machine"} {
+	for _, kind := range []string{"volume", "virtual_machine", "network", "network_filter", "secret"} {
 		renamed := []string{"apply", "-target=virtfleet_" + kind + ".new", "-target=virtfleet_" + kind + ".old"}
 		if out := tf.Fail(t, renamed...); !strings.Contains(out, title) {
 			t.Errorf("the %s is to be created under the name of one that is destroyed: %s", kind, out)

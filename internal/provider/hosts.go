@@ -105,9 +105,11 @@ func (m *model) host(
 		return cfg, diags
 	}
 	if cfg.Fenced {
-		// A fenced host is never reached. So the files that are needed to reach it may be gone, too.
-		cfg.Dial = func(context.Context, string) (net.Conn, error) {
-			return nil, &kindError{kind: libvirt.ErrUnreachable, err: errors.New("the host is fenced")}
+		// The files that are needed to reach a fenced host may be gone, too.
+		if m.overSSH(&cfg, h, uri, source, at, base).HasError() {
+			cfg.Dial = func(context.Context, string) (net.Conn, error) {
+				return nil, &kindError{kind: libvirt.ErrUnreachable, err: errors.New("the host is fenced")}
+			}
 		}
 		return cfg, nil
 	}

@@ -135,9 +135,9 @@ func hostAttributes() map[string]schema.Attribute {
 		},
 		"fenced": schema.BoolAttribute{
 			Optional: true,
-			MarkdownDescription: "Confirms that the host is off. The provider no longer contacts it, and treats its " +
-				"VMs as gone. If the host isn't off, a VM may run twice: see [A host died](guides/a-host-died.md). " +
-				"Default: `false`.",
+			MarkdownDescription: "Confirms that the host is off. The provider treats its VMs as gone, and asks it only " +
+				"whether it still runs a VM that is to be created again. If the host isn't off, a VM may run twice: see [A host " +
+				"died](guides/a-host-died.md). Default: `false`.",
 		},
 		"ssh": sshAttribute("How to reach this host. Each attribute takes precedence over the provider's `ssh` block. " +
 			"A private key replaces the block's key, passphrase and certificate together."),

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -141,14 +142,15 @@ func (s *server) ReadResource(
 	return s.frameworkServer.ReadResource(ctx, req)
 }
 
-// PlanResourceChange plans, and refuses to destroy an object that the same plan keeps or creates for another resource.
+// PlanResourceChange plans, and refuses to destroy an object that the same plan keeps or creates for another resource,
+// and to have an object on one host under two names.
 func (s *server) PlanResourceChange(
 	ctx context.Context, req *tfprotov6.PlanResourceChangeRequest,
 ) (*tfprotov6.PlanResourceChangeResponse, error) {
-	twice := plannedTwice(ctx, s.provider.data(), req)
+	refused := cmp.Or(plannedTwice(ctx, s.provider.data(), req), oneHostTwice(ctx, s.provider.data(), req))
 	resp, err := s.plan(ctx, req)
-	if err == nil && twice != nil {
-		resp.Diagnostics = append(resp.Diagnostics, twice)
+	if err == nil && refused != nil {
+		resp.Diagnostics = append(resp.Diagnostics, refused)
 	}
 	return resp, err
 }

@@ -1,9 +1,11 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/vmihailenco/msgpack/v5"
@@ -58,34 +60,48 @@ func (o wireObject) hosts(typeName string) []string {
 	return slices.Sorted(maps.Keys(states))
 }
 
+// name returns what is unique among objects of that type on a host, "" if it isn't known yet. It is the id, except that
+// a secret's id is a UUID, which a new one doesn't have yet.
+func (o wireObject) name(typeName string) string {
+	parts := map[string][]string{
+		network.TypeName: {"name"}, networkfilter.TypeName: {"name"}, storagepool.TypeName: {"name"},
+		volume.TypeName: {"pool", "name"}, secret.TypeName: {"usage", "usage_id"},
+	}[typeName]
+	var names []string
+	for _, part := range parts {
+		if o.text(part) == "" {
+			return o.text("id")
+		}
+		names = append(names, o.text(part))
+	}
+	return cmp.Or(strings.Join(names, "/"), o.text("id"))
+}
+
 // plannedTwice returns an error if the planned object is destroyed while the same plan keeps it for another resource,
-// or the other way round. Of a volume, which may be created under the name of the one that is destroyed, it also
-// returns one for that: the creation fails or follows the loss of the data, whichever Terraform does first.
+// or creates one of its name for it, or the other way round. A creation fails or follows the loss of the object,
+// whichever Terraform does first.
 func plannedTwice(
 	ctx context.Context, data *meta.Data, req *tfprotov6.PlanResourceChangeRequest,
 ) *tfprotov6.Diagnostic {
 	if data == nil || data.Unknown || !destroyedWithOther[req.TypeName] || data.Applies.Load() {
 		return nil
 	}
-	prior, is := openObject(req.PriorState), meta.Sighting{Plan: meta.Keep}
-	id := prior.text("id")
-	switch planned := openObject(req.ProposedNewState); {
-	case prior == nil && req.TypeName == volume.TypeName && planned.text("pool") != "" && planned.text("name") != "":
-		id, is.Plan = planned.text("pool")+"/"+planned.text("name"), meta.Create
-		is.Hosts = slices.DeleteFunc([]string{planned.text("host")}, func(host string) bool { return host == "" })
+	prior, planned := openObject(req.PriorState), openObject(req.ProposedNewState)
+	object, is := prior, meta.Sighting{Plan: meta.Keep, Hosts: prior.hosts(req.TypeName)}
+	switch {
 	case planned == nil:
 		is.Plan = meta.Destroy
+	case prior == nil:
+		object, is = planned, meta.Sighting{Plan: meta.Create, Hosts: planned.plannedHosts()}
 	}
-	if is.Plan != meta.Create {
-		is.Hosts = prior.hosts(req.TypeName)
-	}
-	if id == "" {
+	name := object.name(req.TypeName)
+	if name == "" {
 		return nil
 	}
-	for _, other := range data.Sightings.Add(req.TypeName+"/"+id, is) {
+	for _, other := range data.Sightings.Add(req.TypeName+"/"+name, is) {
 		if is.Shares(other) || req.TypeName == volume.TypeName &&
-			data.Storage().SamePool(ctx, prior.pool(req), is.Hosts[0], other.Hosts[0]) {
-			d := meta.FormerAddressError(req.TypeName, id, is.Plan == meta.Create || other.Plan == meta.Create)
+			data.Storage().SamePool(ctx, object.text("pool"), is.Hosts[0], other.Hosts[0]) {
+			d := meta.FormerAddressError(req.TypeName, name, is.Plan == meta.Create || other.Plan == meta.Create)
 			return &tfprotov6.Diagnostic{
 				Severity: tfprotov6.DiagnosticSeverityError, Summary: d.Summary(), Detail: d.Detail(),
 			}
@@ -94,10 +110,13 @@ func plannedTwice(
 	return nil
 }
 
-// pool returns the storage pool of the volume that is planned.
-func (o wireObject) pool(req *tfprotov6.PlanResourceChangeRequest) string {
-	if o == nil {
-		o = openObject(req.ProposedNewState)
+// plannedHosts returns the hosts that a new object is declared for: none for all, and while they aren't known.
+func (o wireObject) plannedHosts() (hosts []string) {
+	if host := o.text("host"); host != "" {
+		return []string{host}
 	}
-	return o.text("pool")
+	if raw, ok := o["hosts"]; !ok || msgpack.Unmarshal(raw, &hosts) != nil {
+		return nil
+	}
+	return hosts
 }

@@ -64,7 +64,7 @@ type HostConfig struct {
 	Devices map[string][]domain.HostPart
 	// Unschedulable keeps placement from choosing the host.
 	Unschedulable bool
-	// Fenced gives the host up: the provider never queries it and considers its VMs gone. The user who sets it guarantees
-	// that the host is really off.
+	// Fenced gives the host up: its VMs are considered gone. The user who sets it guarantees that the host is really off.
+	// It is asked nothing but whether it still runs a VM that is to be created again, see AskFenced.
 	Fenced bool
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -31,7 +32,7 @@ var (
 	// is the right one.
 	ErrAmbiguous = errors.New("the VM is defined on more than one host")
 	// ErrDuplicateHost means that two entries of the configuration lead to the same host.
-	ErrDuplicateHost = errors.New("two configured hosts are one")
+	ErrDuplicateHost = hostset.ErrDuplicateHost
 )
 
 // Error is an error about a VM: which VM, on which host, what happened, and what the user can do about it.

@@ -35,6 +35,7 @@ type Host struct {
 	bridges  asked[deviceAnswer] // by name
 	postCopy asked[postCopySetting]
 	mounts   asked[mountTables]
+	fenced   asked[map[string]libvirt.DomainState] // of its domains
 	// mountsShown says what the last mounts had.
 	mountsShown shownMounts
 

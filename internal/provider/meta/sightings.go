@@ -72,9 +72,10 @@ func FormerAddressError(typeName, id string, created bool) diag.Diagnostic {
 		"lifecycle { destroy = false }\n}\n\nIf the plan calls it a deposed object, \"terraform state rm\" and \"terraform "+
 		"import\" make it this resource's again.", typeName)
 	if created {
-		does, then = "creates", "The apply would delete its data."
+		does, then = "creates", "Terraform does both at once: the creation would fail, or what it creates would be deleted, "+
+			"and what the object has now would be lost."
 		remedy, rest = "", "If a create_before_destroy left it as a deposed object, \"terraform state rm\" and \"terraform "+
-			"import\" make it this resource's again. To have an empty one instead, remove the resource, apply, and add the "+
+			"import\" make it this resource's again. To have a new one instead, remove the resource, apply, and add the "+
 			"other one then."
 	}
 	return diag.NewErrorDiagnostic("Object is destroyed under its former address", fmt.Sprintf(

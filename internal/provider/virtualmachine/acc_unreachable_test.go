@@ -220,14 +220,26 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 		ConfigStateChecks: state("kvm1", id.AddStateValue(address, acctest.At("id"))),
 		Check:             onHosts(t, l, name, "running", ""),
 	}, resource.TestStep{
+		// Given up by mistake: the host isn't off, and the VM isn't started a second time.
+		Config: hosts(acctest.Host{Of: kvm1, Settings: "fenced = true"}, acctest.Host{Of: kvm2}),
+		ExpectError: inOrder("Virtual machine runs on a fenced host: "+name,
+			`hosts.kvm1 has fenced = true, but host "kvm1" answers and runs`, "remove fenced"),
+	}, resource.TestStep{
 		// Given up: the VM is created again elsewhere.
+		PreConfig: func() {
+			if err := onHosts(t, l, name, "running", "")(nil); err != nil {
+				t.Error(err)
+			}
+			l.Virsh(t, "kvm1", "destroy", name)
+		},
 		Config:            hosts(acctest.Host{Of: kvm1, Settings: "fenced = true"}, acctest.Host{Of: kvm2}),
 		ConfigPlanChecks:  changes(plancheck.ResourceActionCreate),
 		ConfigStateChecks: state("kvm2", newID.AddStateValue(address, acctest.At("id"))),
-		Check:             onHosts(t, l, name, "running", "running"),
+		Check:             onHosts(t, l, name, "shut off", "running"),
 	}, resource.TestStep{
-		// The host comes back with the VM that it had, which still runs: the plan names both.
-		Config: hosts(acctest.Host{Of: kvm1}, acctest.Host{Of: kvm2}),
+		// The host comes back with the VM that it had, which runs again: the plan names both.
+		PreConfig: func() { l.Virsh(t, "kvm1", "start", name) },
+		Config:    hosts(acctest.Host{Of: kvm1}, acctest.Host{Of: kvm2}),
 		ExpectError: inOrder("two VMs have this name:", `on host "kvm2", and the one with UUID`,
 			`on host "kvm1", which is running.`),
 	}, resource.TestStep{

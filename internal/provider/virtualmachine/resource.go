@@ -131,6 +131,10 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	seen, err := r.observeVM(ctx, &state)
 	switch {
 	case isGone(err):
+		resp.Diagnostics.Append(r.checkFenced(ctx, &state)...)
+		if resp.Diagnostics.HasError() {
+			return
+		}
 		resp.Diagnostics.Append(state.warnLost(r.Data.Fleet.FencedHosts())...)
 		resp.Diagnostics.Append(state.warnMadeAnew(r.Data.Fleet.FencedHosts())...)
 		resp.Diagnostics.Append(state.warnReusedDisks()...)

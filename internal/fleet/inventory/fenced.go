@@ -1,0 +1,69 @@
+package inventory
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// fencedTimeout limits the question to a fenced host, connecting included. Most are off, and never answer.
+const fencedTimeout = 4 * time.Second
+
+// FencedAnswer is what a fenced host says about a VM. It should be off, and say nothing.
+type FencedAnswer struct {
+	Host string
+	// Runs says that the VM runs there, or is paused.
+	Runs bool
+}
+
+// AskFenced returns the answers of the fenced hosts that do answer. Each is asked once, for all VMs, and for four
+// seconds at most: before a VM that is gone with its host is created again, a host that isn't off after all is found.
+func (inv *Inventory) AskFenced(ctx context.Context, id string) (answers []FencedAnswer) {
+	var hosts []*Host
+
+	for _, name := range inv.FencedHosts() {
+		hosts = append(hosts, inv.Host(name))
+	}
+
+	states := make([]map[string]libvirt.DomainState, len(hosts))
+
+	var wg sync.WaitGroup
+	for i, h := range hosts {
+		wg.Go(func() { states[i] = h.statesOfFenced(ctx) })
+	}
+
+	wg.Wait()
+
+	for i, h := range hosts {
+		if states[i] != nil {
+			state, has := states[i][id]
+			answers = append(answers, FencedAnswer{Host: h.Name, Runs: has && state.Active()})
+		}
+	}
+
+	return answers
+}
+
+// statesOfFenced returns the states of the host's domains, by UUID, and nil if it doesn't answer.
+func (h *Host) statesOfFenced(ctx context.Context) map[string]libvirt.DomainState {
+	states, _ := h.fenced.get(ctx, "", func(ctx context.Context) (map[string]libvirt.DomainState, error) {
+		asking, cancel := context.WithTimeout(ctx, fencedTimeout)
+		defer cancel()
+
+		all, err := h.Conn.Stats(asking, libvirt.StatsState)
+		if err != nil {
+			return nil, ctx.Err() // That it is silent is an answer, and isn't asked for again.
+		}
+
+		states := make(map[string]libvirt.DomainState, len(all))
+		for _, d := range all {
+			states[d.UUID] = d.State
+		}
+
+		return states, nil
+	})
+
+	return states
+}
