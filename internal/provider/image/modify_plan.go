@@ -177,7 +177,7 @@ func (r *imageResource) warnOfExisting(
 			continue // The pool leaves its volumes.
 		}
 		for _, copied := range r.Data.Storage().SeenCopies(ctx, host, pool, m.Name.ValueString()) {
-			if _, had := r.Data.Images.Load(copied.String()); !had {
+			if !r.Data.Saved.Has(TypeName, copied.String()) {
 				hosts[copied.Name] = append(hosts[copied.Name], host)
 			}
 		}

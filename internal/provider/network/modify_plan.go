@@ -55,6 +55,10 @@ func (r *networkResource) ModifyPlan(
 			r.Data.Planned.Plan(status.NetworkBandwidth, plan.Name.ValueString(), targets.Names())
 			resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, plan.Name.ValueString())...)
 			resp.Diagnostics.Append(warnOfCutOff(ctx, targets, plan)...)
+			if !plan.Name.IsUnknown() {
+				c := r.removal(plan.Name, nil)
+				resp.Diagnostics.Append(c.CheckNew(ctx, targets, plan.Hosts, path.Root("name"))...)
+			}
 		}
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 		return

@@ -45,6 +45,10 @@ func (r *filterResource) ModifyPlan(
 	if !resp.Diagnostics.HasError() && !resp.Plan.Raw.Equal(req.State.Raw) && !onhosts.Undecided(plan.Hosts) {
 		resp.Diagnostics.Append(r.warnOfMissing(ctx, &plan, targets)...)
 	}
+	if req.State.Raw.IsNull() && !plan.Name.IsUnknown() {
+		c := r.changeTo(&plan, network.Filter{}, nil, nil)
+		resp.Diagnostics.Append(c.CheckNew(ctx, targets, plan.Hosts, path.Root("name"))...)
+	}
 	if req.State.Raw.IsNull() || resp.Diagnostics.HasError() {
 		return
 	}

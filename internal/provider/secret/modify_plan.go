@@ -47,6 +47,10 @@ func (r *secretResource) ModifyPlan(
 		if plan.Private.IsUnknown() {
 			resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("private"), true)...)
 		}
+		if !plan.Usage.IsUnknown() && !plan.UsageID.IsUnknown() {
+			c := r.changeTo(&plan, nil)
+			resp.Diagnostics.Append(c.CheckNew(ctx, targets, plan.Hosts, path.Root("usage_id"))...)
+		}
 		return
 	}
 	replaced := !plan.Usage.Equal(state.Usage) || !plan.UsageID.Equal(state.UsageID) || !plan.Private.Equal(state.Private)

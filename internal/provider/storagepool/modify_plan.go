@@ -59,6 +59,10 @@ func (r *poolResource) ModifyPlan(
 		resp.Diagnostics.Append(plan.lacks("source.")...)
 		resp.Diagnostics.Append(checkLabel(ctx, "create", pool, targets)...)
 		resp.Diagnostics.Append(r.checkInCommon(ctx, pool, targets, plan.Hosts)...)
+		if pool.Name != "" {
+			c := r.removal(pool.Name, nil, nil)
+			resp.Diagnostics.Append(c.CheckNew(ctx, targets, plan.Hosts, path.Root("name"))...)
+		}
 		return
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
