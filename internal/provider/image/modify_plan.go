@@ -71,6 +71,7 @@ func (r *imageResource) ModifyPlan(
 		r.Data.Planned.PlanImageReplaced(state.ID.ValueString())
 		known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 		resp.Diagnostics.Append(r.checkRemoval(ctx, known, &state)...)
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, known, &state)...)
 	}
 	if hosts.IsNull() {
 		// These are the hosts that had the pool at the last read and keep it, and those that get it. Other pools of that name

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -219,8 +220,12 @@ func (r *poolResource) warnOfUsers(
 		}
 		return storage.PoolUsers(ctx, h, pool)
 	}
-	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
-		diags.AddWarning("Storage pool is in use", use+" "+effect)
+	if removed {
+		effect += " " + onhosts.UsersGoFirst
+	}
+	if uses := onhosts.InUse(ctx, losing, state.noun(), users); len(uses) > 0 {
+		// Terraform shows only one of several warnings with the same title.
+		diags.AddWarning("Storage pool is in use: "+pool.Name, strings.Join(uses, " ")+" "+effect)
 	}
 	return diags
 }

@@ -431,6 +431,11 @@ func TestAccVolume(t *testing.T) {
 					l.Virsh(t, "kvm1", "vol-delete", "--pool", name, "data")
 					l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", at)
 				},
+				// libvirt doesn't know yet that it is full.
+				Config: config("size = \"1Mi\"\npreallocation = \"full\"\nhost = \"kvm1\""), PlanOnly: true,
+				ExpectError: regexp.MustCompile(`(?s)bytes\s+left,\s+and\s+1048576\s+bytes\s+are\s+needed\s+at\s+once`),
+			},
+			{
 				Config: config("size = \"64Mi\"\nhost = \"kvm1\""), ExpectError: regexp.MustCompile(
 					`(?s)storage\s+pool\s+"` + name + `"\s+on\s+host\s+"kvm1"\s+became\s+full.*bytes\s+left.*another\s+pool`),
 			},

@@ -312,7 +312,9 @@ func (r *volumeResource) checkExists(ctx context.Context, host string, plan *mod
 	}
 	if err := r.Data.Storage().CheckNew(ctx, host, ref); errors.Is(err, libvirt.ErrExists) {
 		f := r.existsFailure(ctx, host, plan, err)
-		f.Remedy += "\n\n" + tfdiag.DestroyAnyway
+		if f.Remedy != "" { // Otherwise the error has its own.
+			f.Remedy += "\n\n" + tfdiag.DestroyAnyway
+		}
 		diags.Append(f.AttributeError(path.Root("name")))
 	}
 	return diags
