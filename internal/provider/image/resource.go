@@ -118,7 +118,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		return
 	}
 	state.HostStates = value.NewStringMap(seen.States)
-	if imported {
+	if imported && len(seen.Found) > 0 { // Without any, it is there as long as an earlier copy is.
 		found := seen.Found[0].Value
 		state.Format = types.StringValue(found.Format)
 		state.VirtualSize = value.NewQuantityFromBytes(found.CapacityBytes)
@@ -146,8 +146,8 @@ func withPool[T any](answers []hostset.Answer[T]) (with []hostset.Answer[T]) {
 	return with
 }
 
-// findSuperseded sets the earlier copies of an image that is being imported: no state has them any more, and without one
-// nothing would remove them. It leaves out what other resources of the state have.
+// findSuperseded sets the earlier copies of an image that is being imported: no state has them any more, so nothing
+// would remove them. It leaves out what other resources of the state have.
 func (r *imageResource) findSuperseded(
 	ctx context.Context, s *storage.Storage, hosts hostset.Set, state *model,
 ) (diags diag.Diagnostics) {

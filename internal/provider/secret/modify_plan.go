@@ -128,8 +128,8 @@ func (r *secretResource) warnOfUsers(
 			"its own.") // What refers to the secret moves after it.
 		return diags
 	}
-	diags.AddWarning(title, use+" Without it, those that stay don't start any more. A secret that replaces it has another "+
-		"id: change what uses it in the same apply, by a reference to the id of the virtfleet_secret.")
+	diags.AddWarning(title, use+" Without it, those that stay don't start any more. A secret that replaces it has "+
+		"another id: change what uses it in the same apply, by a reference to the id of the virtfleet_secret.")
 	return diags
 }
 
