@@ -11,7 +11,12 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/attrpath"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/image"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/networkdhcphost"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/networkfilter"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/secret"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/storagepool"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/virtualmachine"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/volume"
 )
@@ -112,14 +117,15 @@ func (s *server) UpgradeResourceState(
 			return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: state}, nil
 		}
 	}
-	if req.TypeName == volume.TypeName {
+	switch req.TypeName {
+	case volume.TypeName:
 		volume.NoteSaved(s.provider.data(), req)
-	}
-	if req.TypeName == networkdhcphost.TypeName {
+	case networkdhcphost.TypeName:
 		networkdhcphost.NoteSaved(s.provider.data(), req)
-	}
-	if req.TypeName == image.TypeName {
+	case image.TypeName:
 		image.NoteSaved(s.provider.data(), req)
+	case network.TypeName, networkfilter.TypeName, secret.TypeName, storagepool.TypeName:
+		onhosts.NoteSaved(s.provider.data(), req)
 	}
 	return s.frameworkServer.UpgradeResourceState(ctx, req)
 }

@@ -195,6 +195,22 @@ func (s *Storage) giveUp(ctx context.Context, h *libvirt.Host, ref Ref, b begun)
 	}
 }
 
+// CheckNew returns libvirt.ErrExists if a host's pool knows a volume of the name that CreateVolume would refuse: not
+// one that a run has recorded to be creating, which may have been killed.
+func (s *Storage) CheckNew(ctx context.Context, host string, ref Ref) error {
+	h, err := s.host(host)
+	if err != nil {
+		return err
+	}
+	if _, err := h.PoolVolume(ctx, ref.Pool, ref.Name); err != nil {
+		return err
+	}
+	if before, err := recorded(ctx, h, ref); err != nil || before != nil {
+		return err
+	}
+	return errVolumeExists(Disk{Pool: ref.Pool, Name: ref.Name})
+}
+
 func errVolumeExists(d Disk) error {
 	return fmt.Errorf("%w: storage pool %q has a volume %q", libvirt.ErrExists, d.Pool, d.Name)
 }

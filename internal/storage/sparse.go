@@ -1,12 +1,47 @@
 package storage
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
+
+// FileData returns how much of a local file isn't zeros, in units of libvirt.UploadChunk: what its copy occupies at
+// once in a pool of files. It reads the file, except for its holes.
+func FileData(ctx context.Context, file string) (data uint64, err error) {
+	opened, err := os.Open(file)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	info, err := opened.Stat()
+	if err != nil {
+		return 0, err
+	}
+	f := &sparseFile{File: opened, info: info, size: info.Size()}
+	buffer, zeros := make([]byte, libvirt.UploadChunk), make([]byte, libvirt.UploadChunk)
+	for f.at < f.size && ctx.Err() == nil {
+		if f.findData(); f.data >= f.size {
+			break
+		}
+		f.at = f.data - f.data%libvirt.UploadChunk
+		n, err := f.ReadAt(buffer, f.at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if !bytes.Equal(buffer[:n], zeros[:n]) {
+			data += uint64(n)
+		}
+		f.at += libvirt.UploadChunk
+	}
+	return data, context.Cause(ctx)
+}
 
 // sparseFile reads a regular file. Holes that the file system reports are returned as zeros without being read.
 type sparseFile struct {

@@ -534,7 +534,10 @@ resource "virtfleet_storage_pool" "this" {
 			{Config: inPool("new", "logical", file), ExpectError: planned, PlanOnly: true},
 			cannot("rbd", `virtfleet_volume\s+in\s+this\s+pool.*clone\s+=\s+"full"`), cannot("iscsi", `dir,\s+fs`),
 			{Config: inPool("new", "dir", file), ExpectNonEmptyPlan: true, PlanOnly: true},
-			{Config: inPool("vg", "dir", file), ExpectNonEmptyPlan: true, PlanOnly: true},
+			{ // The host has another pool of that name.
+				Config: inPool("vg", "dir", file), PlanOnly: true,
+				ExpectError: regexp.MustCompile(`the\s+host\s+has\s+the\s+storage\s+pool\s+"vg"`),
+			},
 			{Config: onUnknown(inPool("later", "dir", file)), ExpectNonEmptyPlan: true, PlanOnly: true},
 			{Config: inPool("absent", "", file), ExpectError: absent, PlanOnly: true},
 		},
@@ -979,6 +982,12 @@ func TestAccImage_destroyedWhileSuperseded(t *testing.T) {
 		"</type></os><devices><disk type='file'><driver type='qcow2'/><source file='/var/lib/libvirt/%[1]s/overlay'/>"+
 		"<target dev='vda' bus='virtio'/></disk></devices></domain>", name))
 	destroyFails("virtual machine " + name)
+	// A replacement destroys it, too.
+	c.Config(t, without+strings.Replace(image(fmt.Sprintf("url = %q", url+"/one"), ""), `"base"`, `"renamed"`, 1))
+	if out := c.Run(t, "plan"); !strings.Contains(out, "Image is in use: "+name+"/"+is) ||
+		!strings.Contains(out, "virtual machine "+name) {
+		t.Errorf("the plan of a replacement says: %s", out)
+	}
 	l.Virsh(t, "kvm2", "undefine", name)
 	c.Config(t, without+image(fmt.Sprintf("url = %q", url+"/two"), ""))
 	c.Run(t, "apply")
@@ -995,6 +1004,15 @@ func TestAccImage_destroyedWhileSuperseded(t *testing.T) {
 			}
 		}
 	}
+	// An import finds the earlier copy again, and nothing that only has such a name.
+	decoy := "base-202611301200"
+	l.Virsh(t, "kvm1", "vol-create-as", name, decoy, "1M", "--format", "raw")
+	c.Run(t, "state", "rm", "virtfleet_image.this")
+	out := c.Run(t, "import", "virtfleet_image.this", name+"/"+other)
+	if !strings.Contains(out, "Object exists already") || !strings.Contains(out, is) || strings.Contains(out, decoy) {
+		t.Errorf("the import says: %s", out)
+	}
+	l.Virsh(t, "kvm1", "vol-delete", "--pool", name, decoy)
 	c.Config(t, without)
 	refused()
 	has("kvm1", other)

@@ -41,7 +41,7 @@ func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
 		return
 	}
 	for _, name := range append(saved.Superseded, saved.Volume) {
-		data.Images.Store(storage.Ref{Pool: saved.Pool, Name: name}.String(), true)
+		data.Saved.Note(TypeName, storage.Ref{Pool: saved.Pool, Name: name}.String())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -70,6 +71,7 @@ func (r *imageResource) ModifyPlan(
 		r.Data.Planned.PlanImageReplaced(state.ID.ValueString())
 		known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 		resp.Diagnostics.Append(r.checkRemoval(ctx, known, &state)...)
+		resp.Diagnostics.Append(r.warnOfUsers(ctx, known, &state)...)
 	}
 	if hosts.IsNull() {
 		// These are the hosts that had the pool at the last read and keep it, and those that get it. Other pools of that name
@@ -177,7 +179,7 @@ func (r *imageResource) warnOfExisting(
 			continue // The pool leaves its volumes.
 		}
 		for _, copied := range r.Data.Storage().SeenCopies(ctx, host, pool, m.Name.ValueString()) {
-			if _, had := r.Data.Images.Load(copied.String()); !had {
+			if !r.Data.Saved.Has(TypeName, copied.String()) {
 				hosts[copied.Name] = append(hosts[copied.Name], host)
 			}
 		}
@@ -190,9 +192,9 @@ func (r *imageResource) warnOfExisting(
 	return diags
 }
 
-// checkRoom returns a warning for each host whose pool has no room for a local image, as far as its size is known. It
-// is no error: a host may have the copy already. A pool whose filesystem isn't mounted gets no copy, which is an error
-// if no host gets one.
+// checkRoom returns an error for each host whose pool has no room for a local image, as far as its size is known: a
+// warning if the host has a copy of an image of the name, which may be that one. A pool whose filesystem isn't mounted
+// gets no copy, which is an error if no host gets one.
 func (r *imageResource) checkRoom(
 	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, source types.Object,
 ) (diags diag.Diagnostics) {
@@ -209,17 +211,21 @@ func (r *imageResource) checkRoom(
 		return diags
 	}
 	unmounted := map[string]error{}
+	data := sync.OnceValues(func() (uint64, error) { return storage.FileData(ctx, file.ValueString()) })
 	for _, host := range targets.Names() {
 		if r.Data.Planned.PoolChange(host, pool).From != "" {
 			continue
 		}
-		err := r.Data.Storage().CheckRoom(ctx, host, pool, storage.Demand{Growth: bytes})
-		switch {
+		err := r.lackOfRoom(ctx, host, pool, bytes, data)
+		f := m.failure("create", err)
+		switch f.Host = host; {
 		case errors.Is(err, storage.ErrUnmounted):
 			unmounted[host] = err
-		case bytes > 0 && (errors.Is(err, storage.ErrNoSpace) || errors.Is(err, storage.ErrOvercommitted)):
-			f := m.failure("create", err)
-			f.Host, f.Happened = host, "the apply fails unless the host has the copy already, or there is room by then"
+		case err == nil:
+		case len(r.Data.Storage().SeenCopies(ctx, host, pool, m.Name.ValueString())) == 0:
+			diags.Append(f.AttributeError(path.Root("pool")))
+		default:
+			f.Happened = "the apply fails unless the host has the copy already, or there is room by then"
 			diags.Append(diag.WithPath(path.Root("pool"), f.Warning()))
 		}
 	}
@@ -233,6 +239,28 @@ func (r *imageResource) checkRoom(
 		diags.Append(diag.WithPath(path.Root("pool"), f.Warning()))
 	}
 	return diags
+}
+
+// lackOfRoom returns why a host's pool has no room for the copy of a local image of that size; nil if it has, or can't
+// tell. data returns how much of the image isn't zeros: it reads the image, and is called only if that decides.
+func (r *imageResource) lackOfRoom(
+	ctx context.Context, host, pool string, bytes uint64, data func() (uint64, error),
+) error {
+	lacks := func(err error) bool {
+		return errors.Is(err, storage.ErrUnmounted) ||
+			bytes > 0 && (errors.Is(err, storage.ErrNoSpace) || errors.Is(err, storage.ErrOvercommitted))
+	}
+	need := storage.Demand{Now: bytes, Growth: bytes}
+	err := r.Data.Storage().CheckRoom(ctx, host, pool, need)
+	if bytes > 0 && errors.Is(err, storage.ErrNoSpace) {
+		if need.Now, err = data(); err == nil {
+			err = r.Data.Storage().CheckRoom(ctx, host, pool, need)
+		}
+	}
+	if !lacks(err) {
+		return nil
+	}
+	return err
 }
 
 // checkFormat refuses an image that the pools of hosts can't have, because of their type or because of its format,

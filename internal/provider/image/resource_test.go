@@ -67,8 +67,8 @@ func TestRead_silentHost(t *testing.T) {
 	}
 }
 
-// TestCheckRoom: a plan says that a volume group has no room for a local image, which occupies all its size there. In a
-// directory, only what isn't zeros counts, which isn't known.
+// TestCheckRoom: the plan of a local image is refused if a volume group has no room for it, because it occupies all its
+// size there. In a directory, only what isn't zeros counts. If the pool has a copy of the name, that is a warning.
 func TestCheckRoom(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -76,7 +76,9 @@ func TestCheckRoom(t *testing.T) {
 	pools := ""
 	for name, kind := range map[string]string{"vg": "logical", "vms": "dir"} {
 		pools += fmt.Sprintf("<pool type='%s'><name>%s</name><capacity>1073741824</capacity>"+
-			"<available>1073741824</available><source><name>vg</name></source><target><path>/srv/%[2]s</path></target></pool>",
+			"<available>1073741824</available><source><name>vg</name></source><target><path>/srv/%[2]s</path></target>"+
+			"<volume type='file'><name>had-0123456789ab</name><capacity>107371036672</capacity>"+
+			"<allocation>107371036672</allocation></volume></pool>",
 			kind, name)
 	}
 	if err := os.WriteFile(node, []byte("<node>"+pools+"</node>"), 0o600); err != nil {
@@ -93,19 +95,30 @@ func TestCheckRoom(t *testing.T) {
 	source := types.ObjectValueMust(map[string]attr.Type{"file": types.StringType},
 		map[string]attr.Value{"file": types.StringValue(file)})
 	for _, c := range []struct {
-		pool  string
-		bytes int64
-		want  int
-	}{{"vg", 1 << 20, 0}, {"vg", 1 << 40, 1}, {"vms", 1 << 40, 0}, {"absent", 1 << 40, 0}} {
-		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, c.bytes)); err != nil {
+		name, pool   string
+		bytes        int64
+		data         int // how much of them isn't zeros
+		fails, warns bool
+	}{
+		{"base", "vg", 1 << 20, 0, false, false},
+		{"base", "vg", 1 << 40, 0, true, false},
+		{"had", "vg", 1 << 40, 0, false, true},
+		{"base", "vms", 1 << 40, 0, false, false},
+		{"base", "vms", 1 << 40, 2 << 20, false, false},
+		{"base", "vms", 4 << 20, 4 << 20, true, false},
+		{"had", "vms", 1 << 40, 5 << 20, false, true},
+		{"base", "absent", 1 << 40, 0, false, false},
+	} {
+		content := bytes.Repeat([]byte("x"), c.data)
+		if err := errors.Join(os.WriteFile(file, content, 0o600), os.Truncate(file, c.bytes)); err != nil {
 			t.Fatal(err)
 		}
 		plan := tfsdk.Plan{Raw: tftypes.NewValue(is.Schema.Type().TerraformType(ctx), nil), Schema: is.Schema}
-		diags := plan.SetAttribute(ctx, path.Root("name"), "base")
+		diags := plan.SetAttribute(ctx, path.Root("name"), c.name)
 		diags.Append(plan.SetAttribute(ctx, path.Root("pool"), c.pool)...)
 		diags.Append(r.checkRoom(ctx, plan, f.Connections(), source)...)
-		if len(diags) != c.want || diags.HasError() {
-			t.Errorf("%d bytes in %s: %v", c.bytes, c.pool, diags)
+		if diags.HasError() != c.fails || (diags.WarningsCount() > 0) != c.warns {
+			t.Errorf("%+v: %v", c, diags)
 		}
 	}
 }

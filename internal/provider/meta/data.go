@@ -3,7 +3,6 @@ package meta
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -49,8 +48,9 @@ type Data struct {
 	Sightings Sightings
 	// Reservations are the DHCP reservations that resources had, replaced or added since the provider was configured.
 	Reservations Reservations
-	// Images are the ids of the images' copies that resources had, since the provider was configured.
-	Images sync.Map
+	// Saved are the objects that resources had, since the provider was configured: those with a host_states, and the
+	// copies of images.
+	Saved Saved
 	// Refreshed says that Terraform has had a resource read since the provider was configured. It does that for a plan
 	// only, and not when it plans a change again while it carries out a plan. An error there would leave what
 	// create_before_destroy replaces as a deposed object, which Terraform restores if the change itself fails. A plan with

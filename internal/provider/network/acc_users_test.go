@@ -89,7 +89,7 @@ resource "virtfleet_network" "host" {
 	if out, empty := c.Empty(t); !empty {
 		t.Error(out)
 	}
-	expect(c.Fail(t, "destroy", "-target=virtfleet_network.this"), "Network is in use",
+	expect(c.Fail(t, "destroy", "-target=virtfleet_network.this"), "Network is in use: "+name,
 		"definitions of these virtual machines use it or its bridge: "+name)
 	l.Virsh(t, "kvm1", "destroy", name)
 	expect(c.Fail(t, "destroy", "-target=virtfleet_network.this"), "definitions of these virtual machines")
@@ -101,7 +101,7 @@ resource "virtfleet_network" "host" {
 		guest(transient, "network", "network='"+name+"-host'"), file))
 	expect(l.Virsh(t, "kvm1", "dumpxml", transient), "<interface type='bridge'>")
 	out = c.Fail(t, "destroy", "-target=virtfleet_network.host")
-	if expect(out, "Network is in use", transient); strings.Contains(out, outside) {
+	if expect(out, "Network is in use: "+name+"-host", transient); strings.Contains(out, outside) {
 		t.Errorf("%s uses it: %s", outside, out)
 	}
 	l.Virsh(t, "kvm1", "destroy", transient)

@@ -17,7 +17,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -55,6 +54,10 @@ func (r *networkResource) ModifyPlan(
 			r.Data.Planned.Plan(status.NetworkBandwidth, plan.Name.ValueString(), targets.Names())
 			resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, plan.Name.ValueString())...)
 			resp.Diagnostics.Append(warnOfCutOff(ctx, targets, plan)...)
+			if !plan.Name.IsUnknown() {
+				c := r.removal(plan.Name, nil)
+				resp.Diagnostics.Append(c.CheckNew(ctx, targets, plan.Hosts, path.Root("name"))...)
+			}
 		}
 		resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 		return
@@ -147,9 +150,9 @@ func (r *networkResource) warnOfUsers(
 	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 		return userNames(network.Users(ctx, h, state.Name.ValueString()))
 	}
-	for _, use := range onhosts.InUse(ctx, losing, noun(state.Name), users) {
-		diags.AddWarning("Network is in use", use+" It is destroyed only when nothing uses it any more. "+
-			tfdiag.ChangeUsersFirst)
+	if uses := onhosts.InUse(ctx, losing, noun(state.Name), users); len(uses) > 0 {
+		// Terraform shows only one of several warnings with the same title.
+		diags.AddWarning("Network is in use: "+state.Name.ValueString(), strings.Join(uses, " ")+" "+onhosts.StaysInUse)
 	}
 	return diags
 }

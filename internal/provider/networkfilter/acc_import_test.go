@@ -44,6 +44,11 @@ resource "virtfleet_network_filter" "this" {
 		}
 	})
 	c.Config(t, filter)
+	out := c.Fail(t, "plan")
+	if words := strings.Join(strings.Fields(out), " "); strings.Count(out, "Error: ") != 1 ||
+		!strings.Contains(words, "each of these hosts has the network filter") || !strings.Contains(out, "Host: kvm1, kvm2") {
+		t.Errorf("the plan of a new one says: %s", out)
+	}
 	c.Run(t, "import", "virtfleet_network_filter.this", name)
 	differs("after the import")
 	c.Run(t, "refresh")

@@ -15,7 +15,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -44,6 +43,10 @@ func (r *filterResource) ModifyPlan(
 	r.Data.Planned.Plan(status.NetworkFilter, plan.Name.ValueString(), targets.Names())
 	if !resp.Diagnostics.HasError() && !resp.Plan.Raw.Equal(req.State.Raw) && !onhosts.Undecided(plan.Hosts) {
 		resp.Diagnostics.Append(r.warnOfMissing(ctx, &plan, targets)...)
+	}
+	if req.State.Raw.IsNull() && !plan.Name.IsUnknown() {
+		c := r.changeTo(&plan, network.Filter{}, nil, nil)
+		resp.Diagnostics.Append(c.CheckNew(ctx, targets, plan.Hosts, path.Root("name"))...)
 	}
 	if req.State.Raw.IsNull() || resp.Diagnostics.HasError() {
 		return
@@ -98,9 +101,10 @@ func (r *filterResource) warnOfUsers(ctx context.Context, state *model, losing h
 	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 		return network.FilterUse(ctx, h, state.Name.ValueString())
 	}
-	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
-		diags.AddWarning("Network filter is in use", use+" It is destroyed only when nothing uses it any more. "+
-			tfdiag.ChangeUsersFirst)
+	if uses := onhosts.InUse(ctx, losing, state.noun(), users); len(uses) > 0 {
+		// Terraform shows only one of several warnings with the same title.
+		diags.AddWarning("Network filter is in use: "+state.Name.ValueString(),
+			strings.Join(uses, " ")+" "+onhosts.StaysInUse)
 	}
 	return diags
 }

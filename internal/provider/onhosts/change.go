@@ -236,12 +236,15 @@ func (c Change) Update(
 // failureDiagnostics returns errors about hosts. If an object already exists, they suggest to import it. happened is
 // what they say in addition; "": nothing.
 func (c Change) failureDiagnostics(verb, happened string, failed map[string]error) (diags diag.Diagnostics) {
+	if verb == "create" { // One error names all hosts that have it.
+		var f tfdiag.Failure
+		if f, failed = c.existing(failed); f.Err != nil {
+			diags.Append(f.Error())
+		}
+	}
 	for _, host := range value.Keys(failed) {
 		f := tfdiag.Failure{Verb: verb, Noun: c.Noun, Host: host, Err: failed[host], Happened: happened}
-		switch {
-		case errors.Is(f.Err, libvirt.ErrExists) && verb == "create":
-			f.Remedy = ImportRemedy(c.TypeName, c.ImportID)
-		case errors.Is(f.Err, libvirt.ErrExists):
+		if errors.Is(f.Err, libvirt.ErrExists) {
 			f.Remedy = cmp.Or(c.JoinRemedy, joinRemedy)
 		}
 		diags.Append(f.Error())

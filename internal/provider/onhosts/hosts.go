@@ -319,9 +319,16 @@ func Losing(
 	return Leaving(data, last, targets)
 }
 
+// UsersGoFirst says when the use that InUse has found doesn't matter. A plan isn't told what else it destroys.
+const UsersGoFirst = "If the same apply destroys what uses it, nothing is to be done: that goes first."
+
 // FailsInUse says what becomes of a destroy of storage that InUse has found to be in use.
-const FailsInUse = "While that is so, the apply that destroys it fails, and removes it from no host. If the same " +
-	"apply destroys what uses it, nothing is to be done: that goes first. " + tfdiag.ChangeUsersFirst
+const FailsInUse = "While that is so, the apply that destroys it fails, and removes it from no host. " + UsersGoFirst +
+	" " + tfdiag.ChangeUsersFirst
+
+// StaysInUse says what becomes of a destroy of an object that InUse has found to be in use, and that stays meanwhile.
+const StaysInUse = "It is destroyed only when nothing uses it any more. " + UsersGoFirst + " " +
+	tfdiag.ChangeUsersFirst
 
 // InUse returns, for each host on which something uses the resource, a sentence that names the users. A host that
 // doesn't answer is left out: Read has reported it.

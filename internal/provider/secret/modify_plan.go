@@ -47,6 +47,10 @@ func (r *secretResource) ModifyPlan(
 		if plan.Private.IsUnknown() {
 			resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("private"), true)...)
 		}
+		if !plan.Usage.IsUnknown() && !plan.UsageID.IsUnknown() {
+			c := r.changeTo(&plan, nil)
+			resp.Diagnostics.Append(c.CheckNew(ctx, targets, plan.Hosts, path.Root("usage_id"))...)
+		}
 		return
 	}
 	replaced := !plan.Usage.Equal(state.Usage) || !plan.UsageID.Equal(state.UsageID) || !plan.Private.Equal(state.Private)
@@ -109,19 +113,23 @@ func (r *secretResource) warnOfUsers(
 	users := func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 		return storage.SecretUsers(ctx, h, state.ID.ValueString())
 	}
-	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
-		if opens, ok := opened[state.Usage.ValueString()]; ok {
-			use += fmt.Sprintf(" It is the passphrase of %s: without it, data that stays can't be read.", opens.encrypted)
-			if !removed {
-				diags.AddWarning("Secret is in use", use+" The apply fails while these VMs are there. Move or remove them first, "+
-					"in an apply of its own.") // What refers to the secret moves after it.
-				continue
-			}
-		}
-		diags.AddWarning("Secret is in use", use+" Without it, those that stay don't start any more. A secret that "+
-			"replaces it has another id: change what uses it in the same apply, by a reference to the id of the "+
-			"virtfleet_secret.")
+	uses := onhosts.InUse(ctx, losing, state.noun(), users)
+	if len(uses) == 0 {
+		return nil
 	}
+	// Terraform shows only one of several warnings with the same title.
+	title, use := "Secret is in use: "+state.Usage.ValueString()+"/"+state.UsageID.ValueString(), strings.Join(uses, " ")
+	opens, isPassphrase := opened[state.Usage.ValueString()]
+	if isPassphrase {
+		use += fmt.Sprintf(" It is the passphrase of %s: without it, data that stays can't be read.", opens.encrypted)
+	}
+	if isPassphrase && !removed {
+		diags.AddWarning(title, use+" The apply fails while these VMs are there. Move or remove them first, in an apply of "+
+			"its own.") // What refers to the secret moves after it.
+		return diags
+	}
+	diags.AddWarning(title, use+" Without it, those that stay don't start any more. A secret that replaces it has "+
+		"another id: change what uses it in the same apply, by a reference to the id of the virtfleet_secret.")
 	return diags
 }
 

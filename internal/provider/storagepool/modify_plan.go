@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -55,10 +56,7 @@ func (r *poolResource) ModifyPlan(
 		r.Data.Planned.PlanPool(pool, targets.Names())
 	}
 	if req.State.Raw.IsNull() {
-		r.planHosts(&plan, types.MapNull(types.StringType), targets)
-		resp.Diagnostics.Append(plan.lacks("source.")...)
-		resp.Diagnostics.Append(checkLabel(ctx, "create", pool, targets)...)
-		resp.Diagnostics.Append(r.checkInCommon(ctx, pool, targets, plan.Hosts)...)
+		resp.Diagnostics.Append(r.planNew(ctx, &plan, pool, targets)...)
 		return
 	}
 	resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root(onhosts.StatesName),
@@ -103,6 +101,21 @@ func (r *poolResource) ModifyPlan(
 			"changes in place, for which the pool is stopped and started. %s %s",
 			noun, plan.Name.ValueString(), volumes, effect))
 	}
+}
+
+// planNew records which hosts get a new pool, and checks that they can.
+func (r *poolResource) planNew(
+	ctx context.Context, plan *model, pool storage.Pool, targets hostset.Set,
+) (diags diag.Diagnostics) {
+	r.planHosts(plan, types.MapNull(types.StringType), targets)
+	diags.Append(plan.lacks("source.")...)
+	diags.Append(checkLabel(ctx, "create", pool, targets)...)
+	diags.Append(r.checkInCommon(ctx, pool, targets, plan.Hosts)...)
+	if pool.Name != "" {
+		c := r.removal(pool.Name, nil, nil)
+		diags.Append(c.CheckNew(ctx, targets, plan.Hosts, path.Root("name"))...)
+	}
+	return diags
 }
 
 // mayRedefine reports whether the apply may give hosts another definition of the pool. What isn't declared any more
@@ -215,8 +228,12 @@ func (r *poolResource) warnOfUsers(
 		}
 		return storage.PoolUsers(ctx, h, pool)
 	}
-	for _, use := range onhosts.InUse(ctx, losing, state.noun(), users) {
-		diags.AddWarning("Storage pool is in use", use+" "+effect)
+	if removed {
+		effect += " " + onhosts.UsersGoFirst
+	}
+	if uses := onhosts.InUse(ctx, losing, state.noun(), users); len(uses) > 0 {
+		// Terraform shows only one of several warnings with the same title.
+		diags.AddWarning("Storage pool is in use: "+pool.Name, strings.Join(uses, " ")+" "+effect)
 	}
 	return diags
 }

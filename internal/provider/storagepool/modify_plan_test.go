@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -36,8 +37,9 @@ func TestWarnOfUsers(t *testing.T) {
 	r := &poolResource{meta.Resource{Data: &meta.Data{Fleet: f}}}
 	state := &model{Name: types.StringValue("vms"), Type: types.StringValue("logical")}
 	said := r.warnOfUsers(t.Context(), state, true, "", types.Set{}, nil)
-	if len(said) != 1 || said[0].Summary() != "Storage pool is in use" ||
-		!strings.HasPrefix(said[0].Detail(), "On host kvm1") || !strings.Contains(said[0].Detail(), "web") {
+	if len(said) != 1 || said[0].Summary() != "Storage pool is in use: vms" ||
+		!strings.HasPrefix(said[0].Detail(), "On host kvm1") || !strings.Contains(said[0].Detail(), "web") ||
+		!strings.HasSuffix(said[0].Detail(), onhosts.UsersGoFirst) {
 		t.Errorf("%v", said)
 	}
 }

@@ -42,6 +42,7 @@ type Failure struct {
 	Remedy string
 
 	words string // the end of QEMU's log, if the error has it
+	warns bool   // the run continues
 }
 
 // DestroyAnyway is part of the remedy of errors that refuse a change, because Terraform plans changes before it plans
@@ -64,6 +65,7 @@ func (f Failure) AttributeError(at path.Path) diag.Diagnostic {
 
 // Warning returns the diagnostic of an operation that succeeded only partly.
 func (f Failure) Warning() diag.Diagnostic {
+	f.warns = true
 	return diag.NewWarningDiagnostic(f.summary(), f.detail())
 }
 
@@ -128,7 +130,7 @@ func (f Failure) completed() (complete Failure, happened, cause string) {
 			own = cmp.Or(own, limit.remedy())
 		}
 	}
-	f.Remedy = cmp.Or(f.Remedy, remedyFor(f.Err, own))
+	f.Remedy = cmp.Or(f.Remedy, remedyFor(f.Err, own, !f.warns))
 	if f.Host != "" {
 		f.Remedy = strings.ReplaceAll(f.Remedy, anyHost, "hosts."+f.Host)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -44,10 +45,10 @@ var causes = []kindRemedy{
 		"nothing more. Bring the host back, then plan and apply again."},
 	{libvirt.ErrNoDaemon, "Check on the host that libvirt's daemon runs: \"systemctl status libvirtd virtqemud\", and " +
 		"\"journalctl -u libvirtd -u virtqemud\" to see why it ended. The user needs access to its socket. Nothing was " +
-		"removed from the state. " + planWithout},
+		"removed from the state."},
 	{libvirt.ErrRefused, "The host is up: don't declare it fenced, because its VMs run on. Remove the cause that " +
 		"libvirt's daemon names, see \"journalctl -u libvirtd -u virtqemud\" there, or connect as root. Nothing was " +
-		"removed from the state. " + planWithout},
+		"removed from the state."},
 }
 
 // remedies are for errors without advice of their own. The first match counts, so specific kinds come before general
@@ -98,21 +99,28 @@ var remedies = []kindRemedy{
 	{storage.ErrInUse, "The volume was kept. Apply again once nothing uses it."},
 	{libvirt.ErrBusy, "Another operation is in progress: apply again when it has ended."},
 	{fleet.ErrUnreachable, "Check that the host is up and that its address, the network and sshd are right (without " +
-		"SSH: that libvirtd listens there). Nothing was removed from the state. " + planWithout + " If the host is off, " +
-		"and its VMs must start on other hosts, set fenced = true for it."},
+		"SSH: that libvirtd listens there). If the host is off, and its VMs must start on other hosts, set fenced = true " +
+		"for it. Nothing was removed from the state."},
 	{context.DeadlineExceeded, "If the operation is only slow, raise the timeout. Apply again to continue: finished " +
 		"work is recognized."},
 	{context.Canceled, "Apply again to continue: finished work is recognized."},
 }
 
 // planWithout says how to continue while a host is unreachable. The error doesn't know whether "keep" is set, so this
-// has to be true in both cases.
+// has to be true in both cases. A warning lacks it: the run continues, often because "keep" is set.
 const planWithout = "With on_unreachable = \"keep\" in the provider block, a plan keeps the last known state of what " +
 	"is on the host, and fails only if something in it needs the host: leave that out meanwhile, or use -target."
 
-// remedyFor returns what to do about an error, and "" if only the error's text says it.
-func remedyFor(err error, own string) string {
-	remedy := cmp.Or(ofKind(err, causes), own, ofKind(err, remedies))
+// silences are the kinds of errors whose remedy planWithout follows.
+var silences = []error{libvirt.ErrNoDaemon, libvirt.ErrRefused, fleet.ErrUnreachable}
+
+// remedyFor returns what to do about an error, and "" if only the error's text says it. fails says that the run fails
+// because of it.
+func remedyFor(err error, own string, fails bool) string {
+	if remedy := ofKind(err, causes, fails); remedy != "" {
+		return remedy
+	}
+	remedy := cmp.Or(own, ofKind(err, remedies, fails))
 	if remedy == "" && libvirt.IsNoPool(err) {
 		return noPool
 	}
@@ -123,9 +131,13 @@ func remedyFor(err error, own string) string {
 const noPool = "Define the storage pool on the host again: an apply of its virtfleet_storage_pool does that. What " +
 	"was in it is still there, unless it was deleted as well. Then apply again."
 
-func ofKind(err error, all []kindRemedy) string {
+func ofKind(err error, all []kindRemedy, fails bool) string {
 	for _, r := range all {
-		if errors.Is(err, r.kind) {
+		switch {
+		case !errors.Is(err, r.kind):
+		case fails && slices.Contains(silences, r.kind):
+			return r.remedy + " " + planWithout
+		default:
 			return r.remedy
 		}
 	}

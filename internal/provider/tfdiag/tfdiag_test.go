@@ -112,6 +112,18 @@ func TestFailure_remedyOfEachKind(t *testing.T) {
 	compareGolden(t, "remedies", all.String())
 }
 
+// TestFailure_warningOfSilence: a warning about a silent host doesn't say how a plan continues without the host, as the
+// error does: it continues, for example because on_unreachable is "keep".
+func TestFailure_warningOfSilence(t *testing.T) {
+	t.Parallel()
+	f := tfdiag.Failure{Verb: "read", Noun: "x", Host: "kvm1", Err: fleet.ErrUnreachable}
+	for what, d := range map[bool]diag.Diagnostic{true: f.Error(), false: f.Warning()} {
+		if text := d.Detail(); strings.Contains(text, "on_unreachable") != what || !strings.Contains(text, "fenced = true") {
+			t.Errorf("%s: %s", d.Severity(), text)
+		}
+	}
+}
+
 // TestNext: what the fleet's errors and problems say to do next is said in Terraform's words, alone and after a remedy,
 // and so is the import of what exists already.
 func TestNext(t *testing.T) {

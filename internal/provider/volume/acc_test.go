@@ -109,6 +109,39 @@ resource "virtfleet_storage_pool" "this" {
 	})
 }
 
+// TestVolume_exists: the plan of a new volume is refused if the pool has another one of the name.
+func TestVolume_exists(t *testing.T) {
+	t.Parallel()
+	acctest.NeedsTerraform(t)
+	// The test driver forgets everything when there is no connection to it any more.
+	h, err := libvirt.Open(libvirt.Config{Name: "local", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	if err := h.CreateVolume(t.Context(), libvirt.NewVolume{
+		Pool: "default-pool", Name: "theirs", Document: "<volume><name>theirs</name><capacity>1024</capacity></volume>",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	config := func(key, name string) string {
+		return fmt.Sprintf("resource \"virtfleet_volume\" %q {\n  name = %q\n  pool = \"default-pool\"\n"+
+			"  size = \"1Mi\"\n}\n", key, name)
+	}
+	resource.UnitTest(t, resource.TestCase{
+		ProtoV6ProviderFactories: acctest.Factories(t),
+		Steps: []resource.TestStep{
+			{
+				Config: acctest.Local("") + config("this", "theirs"), PlanOnly: true,
+				ExpectError: regexp.MustCompile(`(?s)storage\s+pool\s+"default-pool"\s+has\s+a\s+volume\s+"theirs".*` +
+					`import\s+\{\s+to = virtfleet_volume\.this\s+id = "default-pool/theirs".*destroy\s+-refresh=false`),
+			},
+			{Config: acctest.Local("") + config("this", "ours")},
+			{Config: acctest.Local("") + config("this", "ours"), Taint: []string{address}}, // It is replaced.
+		},
+	})
+}
+
 // TestVolume_timeouts: each operation ends at the limit that the resource sets, and not at that of a call.
 func TestVolume_timeouts(t *testing.T) {
 	t.Parallel()
@@ -398,6 +431,11 @@ func TestAccVolume(t *testing.T) {
 					l.Virsh(t, "kvm1", "vol-delete", "--pool", name, "data")
 					l.Run(t, "kvm1", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", at)
 				},
+				// libvirt doesn't know yet that it is full.
+				Config: config("size = \"1Mi\"\npreallocation = \"full\"\nhost = \"kvm1\""), PlanOnly: true,
+				ExpectError: regexp.MustCompile(`(?s)bytes\s+left,\s+and\s+1048576\s+bytes\s+are\s+needed\s+at\s+once`),
+			},
+			{
 				Config: config("size = \"64Mi\"\nhost = \"kvm1\""), ExpectError: regexp.MustCompile(
 					`(?s)storage\s+pool\s+"` + name + `"\s+on\s+host\s+"kvm1"\s+became\s+full.*bytes\s+left.*another\s+pool`),
 			},

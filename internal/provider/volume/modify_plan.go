@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -300,6 +302,24 @@ func (r *volumeResource) checkPool(
 	}
 }
 
+// checkExists returns an error if the host has another volume of the name, as far as its pool knows that. It is none
+// while the state has a volume of the name: that may be replaced.
+func (r *volumeResource) checkExists(ctx context.Context, host string, plan *model) (diags diag.Diagnostics) {
+	ref := plan.ref()
+	moves := r.Data.Planned.PoolChange(host, ref.Pool).OtherStorage != ""
+	if ref.Name == "" || moves || len(r.Data.Volumes.Hosts(ref.Pool, ref.Name)) > 0 {
+		return nil
+	}
+	if err := r.Data.Storage().CheckNew(ctx, host, ref); errors.Is(err, libvirt.ErrExists) {
+		f := r.existsFailure(ctx, host, plan, err)
+		if f.Remedy != "" { // Otherwise the error has its own.
+			f.Remedy += "\n\n" + tfdiag.DestroyAnyway
+		}
+		diags.Append(f.AttributeError(path.Root("name")))
+	}
+	return diags
+}
+
 // checkNew returns an error if the size is less than that of the volume's source, if that is already known.
 func (r *volumeResource) checkNew(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse, host types.String,
@@ -356,6 +376,7 @@ func (r *volumeResource) checkNew(
 	if refused != nil || plan.Pool.IsUnknown() || r.Data.Planned.PoolChange(on, plan.Pool.ValueString()).From != "" {
 		return
 	}
+	resp.Diagnostics.Append(r.checkExists(ctx, on, &plan)...)
 	if found && replaced.Pool == plan.Pool.ValueString() && s.SamePool(ctx, replaced.Pool, replaced.Host, on) {
 		removed = append(removed, replaced.Name)
 	}

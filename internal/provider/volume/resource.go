@@ -66,14 +66,10 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 	made, err := s.CreateVolume(ctx, host, plan.disk())
 	if err != nil {
 		f := plan.failure("create", host, err)
-		if errors.Is(err, libvirt.ErrExists) {
-			f.Remedy = onhosts.ImportRemedy(TypeName, plan.id())
-			for _, a := range hostset.Found(s.Volume(ctx, s.Hosts.Named(host), plan.ref())) {
-				if half := r.verifyNoHalfCopy(ctx, host, *a.Value); half != nil {
-					f = plan.failure("create", host, half)
-				}
-			}
-		} else if errors.Is(err, storage.ErrInUse) {
+		switch {
+		case errors.Is(err, libvirt.ErrExists):
+			f = r.existsFailure(ctx, host, &plan, err)
+		case errors.Is(err, storage.ErrInUse):
 			f.Remedy = "Shut that VM down, and apply again."
 		}
 		resp.Diagnostics.Append(f.Error())
@@ -93,6 +89,19 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 	resp.Diagnostics.Append(recordHost(ctx, s, host, resp.Private)...)
 	plan.setFromVolume(host, is, false, is.CapacityBytes)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+}
+
+// existsFailure is the failure of a creation on a host that has a volume of the name already.
+func (r *volumeResource) existsFailure(ctx context.Context, host string, plan *model, err error) tfdiag.Failure {
+	s := r.Data.Storage()
+	for _, a := range hostset.Found(s.Volume(ctx, s.Hosts.Named(host), plan.ref())) {
+		if half := r.verifyNoHalfCopy(ctx, host, *a.Value); half != nil {
+			return plan.failure("create", host, half)
+		}
+	}
+	f := plan.failure("create", host, err)
+	f.Remedy = onhosts.ImportRemedy(TypeName, plan.id())
+	return f
 }
 
 // chooseHost returns the host on which to create the volume. Other hosts than the declared one aren't asked.
