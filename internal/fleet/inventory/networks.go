@@ -41,11 +41,13 @@ func (h *Host) BridgeExists(ctx context.Context, name string) (exists, known boo
 
 // HasNWFilter is libvirt.Host.HasNWFilter, cached as BridgeExists is.
 func (h *Host) HasNWFilter(ctx context.Context, name string) (bool, error) {
-	has, _, err := h.existsIn(ctx, &h.filters, name, func(ctx context.Context, name string) (exists, known bool, err error) {
+	ask := func(ctx context.Context, name string) (exists, known bool, err error) {
 		exists, err = h.Conn.HasNWFilter(ctx, name)
 
 		return exists, true, err
-	})
+	}
+
+	has, _, err := h.existsIn(ctx, &h.filters, name, ask)
 
 	return has, err
 }

@@ -164,7 +164,7 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 	keys := slices.Sorted(maps.Keys(d.Spec.Interfaces))
 	read := sync.OnceValues(func() ([]libvirt.Network, error) {
 		return a.Host.Networks(ctx, func(networks []libvirt.Network) bool {
-			cached := func() ([]libvirt.Network, error) { return networks, nil }
+			cached := func() ([]libvirt.Network, error) { return networks, nil } //nolint:unparam // as read
 
 			return !slices.ContainsFunc(keys, func(key string) bool { return len(fitsNetwork(a, d, key, cached)) > 0 })
 		})
