@@ -45,7 +45,8 @@ func attributeShape(path string, a schema.Attribute) *shape {
 
 // shapeOf returns the shape of a type's values. level are the attributes of its objects.
 func shapeOf(path string, t attr.Type, level attributes) *shape {
-	s := &shape{path: path, name: path[strings.LastIndexByte(path, '.')+1:], typ: t, null: valueNull(t), unknown: unknownOf(t)}
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	s := &shape{path: path, name: name, typ: t, null: valueNull(t), unknown: unknownOf(t)}
 	switch t := t.(type) {
 	case types.ObjectType:
 		s.fields = make(map[string]*shape, len(t.AttrTypes))
