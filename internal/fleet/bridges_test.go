@@ -12,16 +12,20 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 )
 
-// TestCheckMove_asksOnceAboutABridge: a target is asked once about the bridge that many VMs are connected to. It is
-// asked again about one that it lacks, which may be created at any time.
+// TestCheckMove_asksOnceAboutABridge: a target is asked once about the bridge that many VMs are connected to, and both
+// hosts once about their networks. The target is asked again about a bridge that it lacks, which may be created at any
+// time.
 func TestCheckMove_asksOnceAboutABridge(t *testing.T) {
 	t.Parallel()
 
-	const vms = 4
+	const (
+		vms = 4
+		lan = `<network><name>lan</name><forward mode="bridge"/><bridge name="br0"/></network>`
+	)
 
 	node := func(name, content string) inventory.HostConfig {
 		file := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(file, []byte("<node>"+content+"</node>"), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte("<node>"+lan+content+"</node>"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 
@@ -36,9 +40,10 @@ func TestCheckMove_asksOnceAboutABridge(t *testing.T) {
 
 		uuid := func(i int) string { return fmt.Sprintf("6695eb01-f6a4-8304-79aa-97f2502e10%02d", i) }
 		for i := range vms {
-			fmt.Fprintf(&domains, `<domain type="test"><name>vm-%d</name><uuid>%s</uuid><memory>1024</memory>
-				<os><type>hvm</type></os><devices><interface type="bridge"><mac address="52:54:00:00:00:0%d"/>
-				<source bridge="%s"/></interface></devices></domain>`, i, uuid(i), i, bridge)
+			fmt.Fprintf(&domains, `<domain type="test"><name>vm-%[2]d</name><uuid>%[1]s</uuid><memory>1024</memory>
+				<os><type>hvm</type></os><devices><interface type="bridge"><mac address="52:54:00:00:00:0%[2]d"/>
+				<source bridge="%[3]s"/></interface><interface type="network"><mac address="52:54:00:00:01:0%[2]d"/>
+				<source network="lan"/></interface></devices></domain>`, uuid(i), i, bridge)
 		}
 
 		f := openFleet(t, Config{Hosts: map[string]inventory.HostConfig{
@@ -60,6 +65,12 @@ func TestCheckMove_asksOnceAboutABridge(t *testing.T) {
 
 		if calls := f.Calls()["target"]; calls["virInterfaceLookupByName"] != want.asked {
 			t.Errorf("%s: %v", bridge, calls)
+		}
+
+		for _, host := range []string{"source", "target"} {
+			if n := f.Calls()[host]["virConnectListAllNetworks"]; n != 2 { // all of them, and the active ones
+				t.Errorf("%s: the networks of the %s were listed %d times, want 2", bridge, host, n)
+			}
 		}
 	}
 }

@@ -67,6 +67,8 @@ type Host struct {
 	contradicts atomic.Bool
 	// volumeChanges counts the calls that may have changed volumes.
 	volumeChanges atomic.Uint64
+	// networkChanges counts those that may have changed networks or network filters.
+	networkChanges atomic.Uint64
 
 	cfg       Config
 	log       *slog.Logger
@@ -130,6 +132,10 @@ func (h *Host) Calls() map[string]int { return h.counter.snapshot() }
 // VolumeChanges returns the number of calls since Open that may have changed which volumes the host's pools have, or
 // their sizes. While it stays the same, this process has changed none of them.
 func (h *Host) VolumeChanges() uint64 { return h.volumeChanges.Load() }
+
+// NetworkChanges returns the number of calls since Open that may have changed the host's networks or network filters.
+// While it stays the same, this process has changed none of them.
+func (h *Host) NetworkChanges() uint64 { return h.networkChanges.Load() }
 
 // countVolumeChange counts a call when it has ended, in vain or not.
 func (c *conn) countVolumeChange() { c.host.volumeChanges.Add(1) }

@@ -78,6 +78,7 @@ func (c *conn) networkDefinition(name string, n *golibvirt.Network) (*NetworkDef
 // is until its next start. libvirt validates the document against its schema (virNetworkDefineXMLFlags). It returns
 // ErrExists if another network has the name.
 func (h *Host) DefineNetwork(ctx context.Context, document string) error {
+	defer h.networkChanges.Add(1)
 	_, err := call(ctx, h, defineCall("defining network"), func(c *conn) (struct{}, error) {
 		c.countCall("virNetworkDefineXMLFlags")
 		n, err := c.c.NetworkDefineXMLFlags(document, golibvirt.NETWORK_DEFINE_VALIDATE)
@@ -198,6 +199,7 @@ func (h *Host) UpdateNetwork(ctx context.Context, name string, u NetworkUpdate, 
 func (h *Host) changeNetwork(
 	ctx context.Context, s callSpec, name, procedure string, f func(*golibvirt.Network) error,
 ) error {
+	defer h.networkChanges.Add(1)
 	_, err := onNetwork(ctx, h, s, name, func(c *conn, n *golibvirt.Network) (struct{}, error) {
 		c.countCall(procedure)
 		return struct{}{}, f(n)

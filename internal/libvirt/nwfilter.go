@@ -30,6 +30,7 @@ func (h *Host) HasNWFilter(ctx context.Context, name string) (bool, error) {
 // DefineNWFilter defines a network filter, or redefines the filter with the same UUID and name (virNWFilterDefineXML).
 // The change applies at once to the interfaces that use the filter.
 func (h *Host) DefineNWFilter(ctx context.Context, document string) error {
+	defer h.networkChanges.Add(1)
 	_, err := call(ctx, h, changeCall("defining network filter"), func(c *conn) (struct{}, error) {
 		c.countCall("virNWFilterDefineXML")
 		f, err := c.c.NWFilterDefineXML(document)
@@ -44,6 +45,7 @@ func (h *Host) DefineNWFilter(ctx context.Context, document string) error {
 // UndefineNWFilter removes a network filter (virNWFilterUndefine). libvirt refuses that if a running domain or another
 // filter uses it.
 func (h *Host) UndefineNWFilter(ctx context.Context, name string) error {
+	defer h.networkChanges.Add(1)
 	_, err := onNWFilter(ctx, h, defineCall("removing network filter "+name), name,
 		func(c *conn, f *golibvirt.NWFilter) (struct{}, error) {
 			c.countCall("virNWFilterUndefine")

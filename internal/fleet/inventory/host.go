@@ -29,15 +29,17 @@ type Host struct {
 	files    seenFiles
 	lookups  timeouts // when libvirt is asked for files by their paths
 	listings timeouts // when directories are listed
-	networks asked[ownNetworks]
-	handed   asked[handedDevices]
-	devices  asked[deviceList]   // by kind
-	bridges  asked[deviceAnswer] // by name
+	networks asked[networkList]
+	devices  asked[deviceList] // by kind
+	bridges  asked[existence]  // by name
+	filters  asked[existence]  // by name
 	postCopy asked[postCopySetting]
 	mounts   asked[mountTables]
 	fenced   asked[map[string]libvirt.DomainState] // of its domains
 	// mountsShown says what the last mounts had.
 	mountsShown shownMounts
+
+	ownNetworks asked[ownNetworks]
 
 	looks    looks
 	readings looks

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // networksAge is how long the list of a host's own networks is cached. It hardly ever changes, and a scrape shouldn't
@@ -18,45 +19,89 @@ type ownNetworks struct {
 	own map[string]bool
 }
 
-// handedDevices are the networks of a host by what they give to interfaces.
-type handedDevices struct {
-	at time.Time
-	// plain are the networks that give interfaces no device of the host, devices the PCI devices that active ones give.
-	plain   map[string]bool
-	devices map[string][]string
+// networkList are the networks of a host.
+type networkList struct {
+	asked    time.Time
+	changes  uint64 // libvirt.Host.NetworkChanges before the host was asked
+	networks []libvirt.Network
 }
 
-// deviceAnswer is what a host said about a network device.
-type deviceAnswer struct {
+// existence is what a host said about an object: a network device or a network filter.
+type existence struct {
 	asked         time.Time
+	changes       uint64 // libvirt.Host.NetworkChanges before the host was asked
 	exists, known bool
 }
 
 // BridgeExists is libvirt.Host.BridgeExists, cached for viewAge: a plan of many VMs asks once about each bridge. That a
 // bridge is missing isn't cached, because whoever asks next may have waited for its creation.
 func (h *Host) BridgeExists(ctx context.Context, name string) (exists, known bool, err error) {
-	began := time.Now()
-	current := func(a deviceAnswer) bool {
-		missing := a.known && !a.exists
+	return h.existsIn(ctx, &h.bridges, name, h.Conn.BridgeExists)
+}
 
-		return !a.asked.Before(began) || !missing && time.Since(a.asked) < viewAge
+// HasNWFilter is libvirt.Host.HasNWFilter, cached as BridgeExists is.
+func (h *Host) HasNWFilter(ctx context.Context, name string) (bool, error) {
+	ask := func(ctx context.Context, name string) (exists, known bool, err error) {
+		exists, err = h.Conn.HasNWFilter(ctx, name)
+
+		return exists, true, err
 	}
 
-	a, err := h.bridges.getIf(ctx, name, current, func(ctx context.Context) (deviceAnswer, error) {
-		asked := time.Now()
-		exists, known, err := h.Conn.BridgeExists(ctx, name)
+	has, _, err := h.existsIn(ctx, &h.filters, name, ask)
 
-		return deviceAnswer{asked, exists, known}, err
+	return has, err
+}
+
+// existsIn returns whether the object exists, from the answers or by asking the host.
+func (h *Host) existsIn(
+	ctx context.Context, answers *asked[existence], name string,
+	ask func(ctx context.Context, name string) (exists, known bool, err error),
+) (exists, known bool, err error) {
+	began := time.Now()
+	current := func(is existence) bool {
+		missing := is.known && !is.exists
+
+		return !is.asked.Before(began) ||
+			!missing && is.changes == h.Conn.NetworkChanges() && time.Since(is.asked) < viewAge
+	}
+
+	is, err := answers.getIf(ctx, name, current, func(ctx context.Context) (existence, error) {
+		asked, changes := time.Now(), h.Conn.NetworkChanges()
+		exists, known, err := ask(ctx, name)
+
+		return existence{asked, changes, exists, known}, err
 	})
 
-	return a.exists, a.known, err
+	return is.exists, is.known, err
+}
+
+// Networks returns the host's networks, cached for viewAge: a plan of many VMs asks once. The host is asked again if
+// this process has changed networks since, or if enough says that the cached ones lack what the caller needs: another
+// tool may have added that. Callers must not change the result.
+func (h *Host) Networks(ctx context.Context, enough func([]libvirt.Network) bool) ([]libvirt.Network, error) {
+	began := time.Now()
+	current := func(l networkList) bool {
+		return !l.asked.Before(began) ||
+			l.changes == h.Conn.NetworkChanges() && time.Since(l.asked) < viewAge && enough(l.networks)
+	}
+
+	l, err := h.networks.getIf(ctx, "", current, func(ctx context.Context) (networkList, error) {
+		l := networkList{asked: time.Now(), changes: h.Conn.NetworkChanges()}
+
+		var err error
+		l.networks, err = h.Conn.Networks(ctx)
+
+		return l, err
+	})
+
+	return l.networks, err
 }
 
 // OwnNetworks returns the names of the networks that don't leave the host, or nil if they are unknown.
 func (h *Host) OwnNetworks(ctx context.Context) map[string]bool {
 	current := func(n ownNetworks) bool { return time.Since(n.at) < networksAge }
 
-	n, err := h.networks.getIf(ctx, "", current, func(ctx context.Context) (ownNetworks, error) {
+	n, err := h.ownNetworks.getIf(ctx, "", current, func(ctx context.Context) (ownNetworks, error) {
 		list, err := h.Conn.Networks(ctx)
 		n := ownNetworks{at: time.Now(), own: map[string]bool{}}
 
@@ -76,31 +121,18 @@ func (h *Host) OwnNetworks(ctx context.Context) map[string]bool {
 }
 
 // HandedOut returns the PCI devices that those of the networks which are active and of forward mode hostdev give to
-// interfaces, by network; nil if there are none. The host is only asked about networks that may be such ones: that a
-// network isn't is cached for viewAge, so that a plan of many VMs asks once.
+// interfaces, by network; nil if there are none. Only that a network isn't such a one is cached.
 func (h *Host) HandedOut(ctx context.Context, names []string) map[string][]string {
-	current := func(n handedDevices) bool {
-		return time.Since(n.at) < viewAge && !slices.ContainsFunc(names, func(name string) bool { return !n.plain[name] })
-	}
-
 	if len(names) == 0 {
 		return nil
 	}
 
-	n, err := h.handed.getIf(ctx, "", current, func(ctx context.Context) (handedDevices, error) {
-		list, err := h.Conn.Networks(ctx)
-		n := handedDevices{at: time.Now(), plain: map[string]bool{}, devices: map[string][]string{}}
+	networks, err := h.Networks(ctx, func(networks []libvirt.Network) bool {
+		return !slices.ContainsFunc(names, func(name string) bool {
+			at := slices.IndexFunc(networks, func(n libvirt.Network) bool { return n.Name == name })
 
-		for _, network := range list {
-			switch {
-			case len(network.Devices) == 0:
-				n.plain[network.Name] = true
-			case network.Active:
-				n.devices[network.Name] = network.Devices
-			}
-		}
-
-		return n, err
+			return at < 0 || len(networks[at].Devices) > 0
+		})
 	})
 	if err != nil {
 		return nil // libvirt then reports a network that has no device left
@@ -108,13 +140,13 @@ func (h *Host) HandedOut(ctx context.Context, names []string) map[string][]strin
 
 	var devices map[string][]string
 
-	for _, name := range names {
-		if of := n.devices[name]; of != nil {
+	for _, n := range networks {
+		if n.Active && len(n.Devices) > 0 && slices.Contains(names, n.Name) {
 			if devices == nil {
 				devices = make(map[string][]string)
 			}
 
-			devices[name] = of
+			devices[n.Name] = n.Devices
 		}
 	}
 

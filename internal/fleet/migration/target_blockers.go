@@ -187,10 +187,7 @@ func (t preflight) checkInterfaces(ctx context.Context, f *blockerList) {
 		case "network":
 			if there == nil {
 				var err error
-				if here, err = networksByName(ctx, t.source); err == nil {
-					there, err = networksByName(ctx, t.target)
-				}
-				if err != nil {
+				if here, there, err = t.networks(ctx); err != nil {
 					f.unanswered(NetworkNotAvailable, at, t.target, "the networks", err)
 					return
 				}
@@ -245,19 +242,6 @@ func (t preflight) checkFilter(
 			fmt.Sprintf("host %q has no network filter %q", t.target.Name(), filter),
 			"Define the filter on the host, or take it from the interface.")
 	}
-}
-
-// networksByName returns a host's networks by name.
-func networksByName(ctx context.Context, h *libvirt.Host) (map[string]libvirt.Network, error) {
-	list, err := h.Networks(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all := make(map[string]libvirt.Network, len(list))
-	for _, n := range list {
-		all[n.Name] = n
-	}
-	return all, nil
 }
 
 // checkNetwork checks one of libvirt's networks.

@@ -40,6 +40,9 @@ type VM struct {
 	PoolAt func(ctx context.Context, onTarget bool, dir string) string
 	// TargetBridges says which network devices the target has. If it is nil, the target itself is asked each time.
 	TargetBridges BridgeExists
+	// Networks returns the networks of the source or the target: recent ones, or those that it has now. If it is nil, the
+	// host itself is asked each time.
+	Networks func(ctx context.Context, onTarget, now bool) ([]libvirt.Network, error)
 	// Unfinished are the files on the target that an earlier attempt to move the VM left. They are removed before
 	// another attempt.
 	Unfinished []domain.Copy

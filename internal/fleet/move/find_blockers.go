@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // findBlockersUnderLock finds everything that blocks the move, right before the move. It asks the target again if the
@@ -86,9 +88,24 @@ func (ck *Checks) FindBlockers(
 		return inspected, nil, err
 	}
 
-	blockers, err := ck.CheckTarget(ctx, vm, inspected, to, o)
+	blockers, err := ck.CheckTarget(ctx, vm, withRecentNetworks(inspected, vm.On, to), to, o)
 
 	return inspected, blockers, err
+}
+
+// withRecentNetworks has checks of many VMs list the networks of their hosts once. Right before a move they are listed
+// again.
+func withRecentNetworks(inspected migration.VM, from, to *inventory.Host) migration.VM {
+	inspected.Networks = func(ctx context.Context, onTarget, now bool) ([]libvirt.Network, error) {
+		h := from
+		if onTarget {
+			h = to
+		}
+
+		return h.Networks(ctx, func([]libvirt.Network) bool { return !now })
+	}
+
+	return inspected
 }
 
 // CheckTarget finds everything that blocks the move of a VM that was already inspected, in the order of the reasons.
@@ -174,7 +191,15 @@ func (ck *Checks) targetFiles(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host,
 ) map[string]bool {
 	files := inspected.OpenedFiles()
-	here, there := ck.hosts.FilesOn(ctx, vm.On, files), ck.hosts.FilesOn(ctx, to, files)
+
+	var here, there map[string]bool
+
+	var both sync.WaitGroup
+
+	both.Go(func() { here = ck.hosts.FilesOn(ctx, vm.On, files) })
+	both.Go(func() { there = ck.hosts.FilesOn(ctx, to, files) })
+	both.Wait()
+
 	maps.DeleteFunc(there, func(file string, has bool) bool {
 		sourceHas, known := here[file]
 
@@ -224,7 +249,7 @@ func checkTwoHosts(
 func (ck *Checks) CheckCandidate(
 	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host, o migration.Options,
 ) ([]migration.Blocker, error) {
-	blockers, err := ck.CheckTarget(ctx, vm, inspected, to, o)
+	blockers, err := ck.CheckTarget(ctx, vm, withRecentNetworks(inspected, vm.On, to), to, o)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string
 	}
 
 	if filter := i.Values["filter.name"]; filter != "" && !d.PlannedObjects.On(a.Host.Name, status.NetworkFilter, filter) {
-		if has, err := a.Host.Conn.HasNWFilter(ctx, filter); err == nil && !has {
+		if has, err := a.Host.HasNWFilter(ctx, filter); err == nil && !has {
 			lacks("filter.name", "it has no network filter %q", filter)
 		}
 	}

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -123,8 +124,58 @@ func TestFitsNetworks_asksOnceAboutABridge(t *testing.T) {
 			}
 		}
 
-		if calls := host.Conn.Calls(); calls["virInterfaceLookupByName"] != tt.asked {
+		calls := host.Conn.Calls()
+		if calls["virInterfaceLookupByName"] != tt.asked {
 			t.Errorf("%s: %v", name, calls)
+		}
+
+		if calls["virConnectListAllNetworks"] > 2 { // all of them, and the active ones
+			t.Errorf("%s: the networks were listed for each VM: %v", name, calls)
+		}
+	}
+}
+
+// A host is asked once about a network that it has. It is asked again about those that it lacks, which may
+// be created at any time, and about all once this process has changed one.
+func TestFitsNetworks_asksAgain(t *testing.T) {
+	t.Parallel()
+
+	host := hostWithPorts(t)
+	a := inventory.Reply{Host: host, Info: &libvirt.HostInfo{}}
+	fits := func(network string) []inventory.Problem {
+		return fitsNetworks(t.Context(), a, Desired{Spec: domain.Spec{Interfaces: map[string]domain.Interface{
+			"lan": {Network: network},
+		}}})
+	}
+	listed := func() int { return host.Conn.Calls()["virConnectListAllNetworks"] / 2 }
+
+	for i, step := range []struct {
+		network string
+		fits    bool
+		before  func() error
+		listed  int
+	}{
+		{network: "plain", fits: true, listed: 1},
+		{network: "plain", fits: true, listed: 1},
+		{network: "new", listed: 2},
+		{network: "new", listed: 3},
+		{"new", true, func() error {
+			return errors.Join(host.Conn.DefineNetwork(t.Context(), "<network><name>new</name></network>"),
+				host.Conn.StartNetwork(t.Context(), "new"))
+		}, 4},
+		{network: "plain", fits: true, listed: 4},
+		{"plain", false, func() error {
+			return errors.Join(host.Conn.StopNetwork(t.Context(), "plain"), host.Conn.UndefineNetwork(t.Context(), "plain"))
+		}, 5},
+	} {
+		if step.before != nil {
+			if err := step.before(); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		if problems := fits(step.network); len(problems) == 0 != step.fits || listed() != step.listed {
+			t.Errorf("step %d: the networks were listed %d times: %+v", i, listed(), problems)
 		}
 	}
 }

@@ -161,39 +161,55 @@ func fitsFormats(ctx context.Context, a inventory.Reply, d Desired) (problems []
 func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
 	var problems []inventory.Problem
 
-	read := sync.OnceValues(func() ([]libvirt.Network, error) { return a.Host.Conn.Networks(ctx) })
+	keys := slices.Sorted(maps.Keys(d.Spec.Interfaces))
+	read := sync.OnceValues(func() ([]libvirt.Network, error) {
+		return a.Host.Networks(ctx, func(networks []libvirt.Network) bool {
+			cached := func() ([]libvirt.Network, error) { return networks, nil } //nolint:unparam // as read
 
-	for _, key := range slices.Sorted(maps.Keys(d.Spec.Interfaces)) {
-		i := d.Spec.Interfaces[key]
+			return !slices.ContainsFunc(keys, func(key string) bool { return len(fitsNetwork(a, d, key, cached)) > 0 })
+		})
+	})
 
-		if i.Network != "" && !d.PlannedObjects.On(a.Host.Name, status.Network, i.Network) {
-			networks, err := read()
+	for _, key := range keys {
+		problems = append(problems, fitsNetwork(a, d, key, read)...)
 
-			if why := networkMissing(networks, err, i.Network); why != "" {
-				problems = append(problems, inventory.Problem{Attribute: "interfaces." + key + ".network", Detail: why})
-			}
-
-			if a.Info.LacksIOMMU && d.Strategy() != status.Halted && migration.GivesHostDevices(networks, i.Network) {
-				problems = append(problems, inventory.Problem{
-					Attribute: "interfaces." + key + ".network", Detail: fmt.Sprintf("its network %q can't give a PCI device "+
-						"to a VM, %s", i.Network, migration.NoIOMMU), Remedy: migration.IOMMURemedy,
-				})
-			}
-		}
-
-		if i.Network != "" && d.Strategy() != status.Halted {
+		if d.Spec.Interfaces[key].Network != "" && d.Strategy() != status.Halted {
 			problems = append(problems, lacksBridgeOfNetwork(ctx, a, d, key, read)...)
 		}
 
-		if group := i.Values["port_group"]; lacksPortGroup(a.Host.Name, d, i.Network, group, read) {
-			problems = append(problems, inventory.Problem{
-				Attribute: "interfaces." + key + ".port_group", Detail: fmt.Sprintf("its network %q has no port group %q, and "+
-					"libvirt would connect the interface without one", i.Network, group),
-				Remedy: "Correct port_group. If the network is to have it, give it to the network first.",
-			})
+		problems = append(problems, fitsInterface(ctx, a, d, key)...)
+	}
+
+	return problems
+}
+
+// fitsNetwork checks the network of an interface, and its port group.
+func fitsNetwork(
+	a inventory.Reply, d Desired, key string, read func() ([]libvirt.Network, error),
+) (problems []inventory.Problem) {
+	i := d.Spec.Interfaces[key]
+
+	if i.Network != "" && !d.PlannedObjects.On(a.Host.Name, status.Network, i.Network) {
+		networks, err := read()
+
+		if why := networkMissing(networks, err, i.Network); why != "" {
+			problems = append(problems, inventory.Problem{Attribute: "interfaces." + key + ".network", Detail: why})
 		}
 
-		problems = append(problems, fitsInterface(ctx, a, d, key)...)
+		if a.Info.LacksIOMMU && d.Strategy() != status.Halted && migration.GivesHostDevices(networks, i.Network) {
+			problems = append(problems, inventory.Problem{
+				Attribute: "interfaces." + key + ".network", Detail: fmt.Sprintf("its network %q can't give a PCI device "+
+					"to a VM, %s", i.Network, migration.NoIOMMU), Remedy: migration.IOMMURemedy,
+			})
+		}
+	}
+
+	if group := i.Values["port_group"]; lacksPortGroup(a.Host.Name, d, i.Network, group, read) {
+		problems = append(problems, inventory.Problem{
+			Attribute: "interfaces." + key + ".port_group", Detail: fmt.Sprintf("its network %q has no port group %q, and "+
+				"libvirt would connect the interface without one", i.Network, group),
+			Remedy: "Correct port_group. If the network is to have it, give it to the network first.",
+		})
 	}
 
 	return problems

@@ -26,22 +26,24 @@ func fitsFloors(ctx context.Context, a inventory.Reply, d Desired) []inventory.P
 		return nil
 	}
 
-	networks, err := a.Host.Conn.Networks(ctx)
+	lacking := func(networks []libvirt.Network) (problems []inventory.Problem) {
+		for _, n := range networks {
+			if why := migration.FloorLacks(n, floors[n.Name]); why != "" {
+				problems = append(problems, inventory.Problem{
+					Attribute: floors[n.Name].Path(), Detail: "its " + why, Remedy: migration.FloorRemedy,
+				})
+			}
+		}
+
+		return problems
+	}
+
+	networks, err := a.Host.Networks(ctx, func(networks []libvirt.Network) bool { return len(lacking(networks)) == 0 })
 	if err != nil {
 		return nil // Another check reports it.
 	}
 
-	var problems []inventory.Problem
-
-	for _, n := range networks {
-		if why := migration.FloorLacks(n, floors[n.Name]); why != "" {
-			problems = append(problems, inventory.Problem{
-				Attribute: floors[n.Name].Path(), Detail: "its " + why, Remedy: migration.FloorRemedy,
-			})
-		}
-	}
-
-	return problems
+	return lacking(networks)
 }
 
 // changedFloors returns what the change asks networks to guarantee, and nothing if the VM is off afterwards. A network

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -26,7 +27,7 @@ func decodeWire(ctx context.Context, d *tfprotov6.DynamicValue) (*model, error) 
 	if d == nil || len(d.MsgPack) == 0 {
 		return nil, errNull
 	}
-	in := msgpack.NewDecoder(bytes.NewReader(d.MsgPack))
+	in := &wireReader{Decoder: msgpack.NewDecoder(bytes.NewReader(d.MsgPack))}
 	code, err := in.PeekCode()
 	if err != nil || code == msgpcode.Nil || msgpcode.IsExt(code) {
 		return nil, errNull
@@ -41,24 +42,47 @@ func decodeWire(ctx context.Context, d *tfprotov6.DynamicValue) (*model, error) 
 		return nil, fmt.Errorf("%w: it has %d attributes", errOtherSchema, n)
 	}
 	for range n {
-		name, err := in.DecodeString()
+		name, err := in.attributeName()
 		if err != nil {
 			return nil, err
 		}
-		field, ok := fields[name]
+		field, ok := fields[string(name)]
 		if !ok {
 			return nil, fmt.Errorf("%w: %s", errOtherSchema, name)
 		}
 		v, err := shapes[field].decode(ctx, in)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, fmt.Errorf("%s: %w", attributeNames[field], err)
 		}
 		values.Field(field).Set(reflect.ValueOf(v))
 	}
 	return m, nil
 }
 
-func (s *shape) decode(ctx context.Context, in *msgpack.Decoder) (attr.Value, error) {
+// wireReader reads a value of Terraform's protocol.
+type wireReader struct {
+	*msgpack.Decoder
+	name []byte
+}
+
+// attributeName reads the name of an attribute, which is valid until the next one is read: a copy of each would be much
+// of what a plan allocates.
+func (in *wireReader) attributeName() ([]byte, error) {
+	n, err := in.DecodeBytesLen()
+	if err != nil {
+		return nil, err
+	}
+	if n < 0 || n > longestName {
+		return nil, fmt.Errorf("%w: the name of an attribute has %d bytes", errOtherSchema, n)
+	}
+	in.name = slices.Grow(in.name[:0], longestName)[:n]
+	return in.name, in.ReadFull(in.name)
+}
+
+// longestName is longer than the names of attributes.
+const longestName = 256
+
+func (s *shape) decode(ctx context.Context, in *wireReader) (attr.Value, error) {
 	code, err := in.PeekCode()
 	switch {
 	case err != nil:
@@ -105,7 +129,7 @@ func (s *shape) decode(ctx context.Context, in *msgpack.Decoder) (attr.Value, er
 }
 
 // decodeOther decodes a value with plugin-go and the framework.
-func (s *shape) decodeOther(ctx context.Context, in *msgpack.Decoder) (attr.Value, error) {
+func (s *shape) decodeOther(ctx context.Context, in *wireReader) (attr.Value, error) {
 	wire, err := in.DecodeRaw()
 	if err != nil {
 		return nil, err
@@ -117,29 +141,29 @@ func (s *shape) decodeOther(ctx context.Context, in *msgpack.Decoder) (attr.Valu
 	return s.typ.ValueFromTerraform(ctx, raw)
 }
 
-func (s *shape) decodeObject(ctx context.Context, in *msgpack.Decoder) (map[string]attr.Value, error) {
+func (s *shape) decodeObject(ctx context.Context, in *wireReader) (map[string]attr.Value, error) {
 	n, err := in.DecodeMapLen()
 	if err != nil {
 		return nil, err
 	}
 	values := make(map[string]attr.Value, len(s.fields))
 	for range n {
-		name, err := in.DecodeString()
+		name, err := in.attributeName()
 		if err != nil {
 			return nil, err
 		}
-		field, ok := s.fields[name]
+		field, ok := s.fields[string(name)]
 		if !ok {
 			return nil, fmt.Errorf("%w: %s", errOtherSchema, name)
 		}
-		if values[name], err = field.decode(ctx, in); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		if values[field.name], err = field.decode(ctx, in); err != nil {
+			return nil, fmt.Errorf("%s: %w", field.name, err)
 		}
 	}
 	return values, nil
 }
 
-func (s *shape) decodeMap(ctx context.Context, in *msgpack.Decoder) (map[string]attr.Value, error) {
+func (s *shape) decodeMap(ctx context.Context, in *wireReader) (map[string]attr.Value, error) {
 	n, err := in.DecodeMapLen()
 	if err != nil {
 		return nil, err
@@ -157,7 +181,7 @@ func (s *shape) decodeMap(ctx context.Context, in *msgpack.Decoder) (map[string]
 	return elements, nil
 }
 
-func (s *shape) decodeList(ctx context.Context, in *msgpack.Decoder) ([]attr.Value, error) {
+func (s *shape) decodeList(ctx context.Context, in *wireReader) ([]attr.Value, error) {
 	n, err := in.DecodeArrayLen()
 	if err != nil {
 		return nil, err

@@ -122,6 +122,9 @@ func (p planning) warnRenamed(existing map[string]object) (diags diag.Diagnostic
 	for key := range ownAmong(existing) {
 		was[text(existing[key].string("path"))] = key
 	}
+	if len(was) == 0 {
+		return nil
+	}
 	all, before, list := elements(p.config.Disks), elements(withRenamed(p.config.Disks, p.state.Disks)), ""
 	for _, key := range value.Keys(all) {
 		file := text(open(before[key]).string("path"))

@@ -1,6 +1,8 @@
 package virtualmachine
 
 import (
+	"strings"
+
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -8,8 +10,8 @@ import (
 
 // shape is a part of the schema, with everything that would otherwise be computed again for each value.
 type shape struct {
-	// path is the attribute's path, with * for keys.
-	path          string
+	// path is the attribute's path, with * for keys. name is its last step.
+	path, name    string
 	typ           attr.Type
 	null, unknown attr.Value
 	// computed says that the attribute keeps its value if it isn't declared.
@@ -43,7 +45,8 @@ func attributeShape(path string, a schema.Attribute) *shape {
 
 // shapeOf returns the shape of a type's values. level are the attributes of its objects.
 func shapeOf(path string, t attr.Type, level attributes) *shape {
-	s := &shape{path: path, typ: t, null: valueNull(t), unknown: unknownOf(t)}
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	s := &shape{path: path, name: name, typ: t, null: valueNull(t), unknown: unknownOf(t)}
 	switch t := t.(type) {
 	case types.ObjectType:
 		s.fields = make(map[string]*shape, len(t.AttrTypes))
