@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -139,8 +140,39 @@ func (s *Storage) growUnused(ctx context.Context, h *libvirt.Host, g Growth, v l
 	})
 	err = explainFull(ctx, h, g.Ref.Pool, more.Now, err)
 	if is.Encrypted && errors.Is(err, libvirt.ErrInvalid) {
-		return fmt.Errorf("%w: volume %s is encrypted. libvirt grows it while a VM runs on it, or if its passphrase is "+
-			"a secret of usage \"volume\" with the usage_id %q", err, g.Ref, v.Path)
+		return needsVM(err, v)
 	}
 	return err
+}
+
+// CheckEncryptedGrowth returns an error if libvirt can't grow a host's volume now, because it is encrypted. It changes
+// nothing. What it can't find out, Grow does.
+func (s *Storage) CheckEncryptedGrowth(ctx context.Context, host string, ref Ref) error {
+	found := hostset.Found(s.Volume(ctx, s.Hosts.Named(host), ref))
+	if len(found) == 0 || !found[0].Value.Encrypted {
+		return nil
+	}
+	hosts, err := s.UserHosts(ctx, host, ref.Pool)
+	if err != nil {
+		return nil
+	}
+	v := *found[0].Value
+	users, err := s.KnownUsers(ctx, hosts, v)
+	if err != nil || slices.ContainsFunc(users, func(u User) bool { return u.Active }) {
+		return nil
+	}
+	h, err := s.host(host)
+	if err != nil {
+		return nil
+	}
+	if _, err = h.SecretByUsage(ctx, "volume", v.Path); !errors.Is(err, libvirt.ErrNotFound) {
+		return nil
+	}
+	return needsVM(libvirt.ErrOperationInvalid, v)
+}
+
+// needsVM returns that error with what libvirt needs to grow an encrypted volume.
+func needsVM(err error, v libvirt.Volume) error {
+	return fmt.Errorf("%w: volume %s is encrypted. libvirt grows it while a VM runs on it, or if its passphrase is "+
+		"a secret of usage \"volume\" with the usage_id %q", err, Ref{Pool: v.Pool, Name: v.Name}, v.Path)
 }
