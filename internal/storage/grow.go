@@ -152,23 +152,34 @@ func (s *Storage) CheckEncryptedGrowth(ctx context.Context, host string, ref Ref
 	if len(found) == 0 || !found[0].Value.Encrypted {
 		return nil
 	}
-	hosts, err := s.UserHosts(ctx, host, ref.Pool)
-	if err != nil {
-		return nil
+	grows, err := s.growsEncrypted(ctx, host, *found[0].Value)
+	if err == nil && !grows {
+		return needsVM(libvirt.ErrOperationInvalid, *found[0].Value)
 	}
-	v := *found[0].Value
+	s.Log.Debug("growth of an encrypted volume", "host", host, "volume", ref.String(), "possible", grows, "error", err)
+	return nil
+}
+
+// growsEncrypted reports whether libvirt can grow an encrypted volume of a host now: through a VM that runs on it, or
+// with a secret that it finds by the volume's path.
+func (s *Storage) growsEncrypted(ctx context.Context, host string, v libvirt.Volume) (bool, error) {
+	hosts, err := s.UserHosts(ctx, host, v.Pool)
+	if err != nil {
+		return false, err
+	}
 	users, err := s.KnownUsers(ctx, hosts, v)
 	if err != nil || slices.ContainsFunc(users, func(u User) bool { return u.Active }) {
-		return nil
+		return err == nil, err
 	}
 	h, err := s.host(host)
 	if err != nil {
-		return nil
+		return false, err
 	}
-	if _, err = h.SecretByUsage(ctx, "volume", v.Path); !errors.Is(err, libvirt.ErrNotFound) {
-		return nil
+	_, err = h.SecretByUsage(ctx, "volume", v.Path)
+	if errors.Is(err, libvirt.ErrNotFound) {
+		return false, nil
 	}
-	return needsVM(libvirt.ErrOperationInvalid, v)
+	return err == nil, err
 }
 
 // needsVM returns that error with what libvirt needs to grow an encrypted volume.

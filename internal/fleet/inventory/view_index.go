@@ -65,7 +65,8 @@ func (v *View) Having(disk domain.DiskUse) []*Entry {
 	return all
 }
 
-// Using returns the names, by UUID, of the domains that have the file or device at the path as a disk or in a backing chain.
+// Using returns the names, by UUID, of the domains that have the file or device at the path as a disk or in a backing
+// chain.
 func (v *View) Using(file string) map[string]string {
 	names := map[string]string{}
 
