@@ -63,9 +63,9 @@ type Host struct {
 	// SeenVolumes returns the volumes of a pool as of the last reading of the host, which is enough for a plan. If it is
 	// nil, they are read when they are needed. The result must not be changed.
 	SeenVolumes func(ctx context.Context, pool string) ([]libvirt.Volume, error)
-	// SeenUsing returns the names of the VMs that had the file or device at the path as a disk, or in a backing chain, at
-	// the last reading of the host. If it is nil, they are unknown.
-	SeenUsing func(ctx context.Context, path string) ([]string, error)
+	// SeenUsing returns the names, by UUID, of the VMs that had the file or device at the path as a disk, or in a
+	// backing chain, at the last reading of the host. If it is nil, they are unknown.
+	SeenUsing func(ctx context.Context, path string) (map[string]string, error)
 }
 
 // Set is a number of hosts, in the order of their names.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -139,8 +140,50 @@ func (s *Storage) growUnused(ctx context.Context, h *libvirt.Host, g Growth, v l
 	})
 	err = explainFull(ctx, h, g.Ref.Pool, more.Now, err)
 	if is.Encrypted && errors.Is(err, libvirt.ErrInvalid) {
-		return fmt.Errorf("%w: volume %s is encrypted. libvirt grows it while a VM runs on it, or if its passphrase is "+
-			"a secret of usage \"volume\" with the usage_id %q", err, g.Ref, v.Path)
+		return needsVM(err, v)
 	}
 	return err
+}
+
+// CheckEncryptedGrowth returns an error if libvirt can't grow a host's volume now, because it is encrypted. It changes
+// nothing. What it can't find out, Grow does.
+func (s *Storage) CheckEncryptedGrowth(ctx context.Context, host string, ref Ref) error {
+	found := hostset.Found(s.Volume(ctx, s.Hosts.Named(host), ref))
+	if len(found) == 0 || !found[0].Value.Encrypted {
+		return nil
+	}
+	grows, err := s.growsEncrypted(ctx, host, *found[0].Value)
+	if err == nil && !grows {
+		return needsVM(libvirt.ErrOperationInvalid, *found[0].Value)
+	}
+	s.Log.Debug("growth of an encrypted volume", "host", host, "volume", ref.String(), "possible", grows, "error", err)
+	return nil
+}
+
+// growsEncrypted reports whether libvirt can grow an encrypted volume of a host now: through a VM that runs on it, or
+// with a secret that it finds by the volume's path.
+func (s *Storage) growsEncrypted(ctx context.Context, host string, v libvirt.Volume) (bool, error) {
+	hosts, err := s.UserHosts(ctx, host, v.Pool)
+	if err != nil {
+		return false, err
+	}
+	users, err := s.KnownUsers(ctx, hosts, v)
+	if err != nil || slices.ContainsFunc(users, func(u User) bool { return u.Active }) {
+		return err == nil, err
+	}
+	h, err := s.host(host)
+	if err != nil {
+		return false, err
+	}
+	_, err = h.SecretByUsage(ctx, "volume", v.Path)
+	if errors.Is(err, libvirt.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// needsVM returns that error with what libvirt needs to grow an encrypted volume.
+func needsVM(err error, v libvirt.Volume) error {
+	return fmt.Errorf("%w: volume %s is encrypted. libvirt grows it while a VM runs on it, or if its passphrase is "+
+		"a secret of usage \"volume\" with the usage_id %q", err, Ref{Pool: v.Pool, Name: v.Name}, v.Path)
 }

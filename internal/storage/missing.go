@@ -133,7 +133,7 @@ func (s *Storage) UserOfCopy(ctx context.Context, host string, others hostset.Se
 	if len(here) == 0 || s.IsShared(ctx, s.Hosts.Named(host), ref.Pool) {
 		return nil, nil
 	}
-	copies := hostset.Found(s.seenVolume(ctx, others, ref))
+	copies := hostset.Found(s.SeenVolume(ctx, others, ref))
 	copies = slices.DeleteFunc(copies, func(a hostset.Answer[libvirt.Volume]) bool {
 		return a.Value.Path != here[0].Value.Path // A move copies a file to the same path.
 	})
@@ -166,8 +166,8 @@ func (s *Storage) UserOfCopy(ctx context.Context, host string, others hostset.Se
 	return nil, nil
 }
 
-// seenVolume is Volume for plans: it uses what is known of the pool's volumes from the last reading of the hosts.
-func (s *Storage) seenVolume(ctx context.Context, hosts hostset.Set, ref Ref) []hostset.Answer[libvirt.Volume] {
+// SeenVolume is Volume for plans: it uses what is known of the pool's volumes from the last reading of the hosts.
+func (s *Storage) SeenVolume(ctx context.Context, hosts hostset.Set, ref Ref) []hostset.Answer[libvirt.Volume] {
 	return hostset.Ask(ctx, hosts, func(ctx context.Context, conn *libvirt.Host) (*libvirt.Volume, error) {
 		h, _ := hosts.Host(conn.Name())
 		volumes, err := seenVolumes(h)(ctx, ref.Pool)

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"maps"
 	"path"
 	"slices"
 
@@ -16,12 +17,13 @@ func (s *Storage) SeenUsers(ctx context.Context, host string, ref Ref, image boo
 	if !ok || h.Fenced || h.SeenUsing == nil {
 		return nil, nil
 	}
-	found := hostset.Found(s.seenVolume(ctx, s.Hosts.Named(host), ref))
+	found := hostset.Found(s.SeenVolume(ctx, s.Hosts.Named(host), ref))
 	if len(found) == 0 {
 		return nil, nil
 	}
 	at := path.Clean(found[0].Value.Path)
-	vms, err := h.SeenUsing(ctx, at)
+	using, err := h.SeenUsing(ctx, at)
+	vms := slices.Collect(maps.Values(using))
 	pools := []string{ref.Pool}
 	if image && err == nil {
 		pools, err = activePools(ctx, h)
@@ -42,7 +44,7 @@ func (s *Storage) SeenUsers(ctx context.Context, host string, ref Ref, image boo
 			if err != nil {
 				return nil, err
 			}
-			if vms = append(vms, of...); len(of) == 0 {
+			if vms = slices.AppendSeq(vms, maps.Values(of)); len(of) == 0 {
 				users = append(users, "volume "+pool+"/"+v.Name)
 			}
 		}

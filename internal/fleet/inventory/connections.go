@@ -16,7 +16,7 @@ func (inv *Inventory) Connections() hostset.Set {
 		hosts[i].SeenVolumes = func(ctx context.Context, pool string) ([]libvirt.Volume, error) {
 			return inv.PoolVolumes(ctx, h, pool)
 		}
-		hosts[i].SeenUsing = func(ctx context.Context, path string) ([]string, error) {
+		hosts[i].SeenUsing = func(ctx context.Context, path string) (map[string]string, error) {
 			v, err := inv.ViewOf(ctx, h)
 			if err != nil {
 				return nil, err

@@ -65,12 +65,13 @@ func (v *View) Having(disk domain.DiskUse) []*Entry {
 	return all
 }
 
-// Using returns the names of the domains that have the file or device at the path as a disk or in a backing chain.
-func (v *View) Using(file string) []string {
-	var names []string
+// Using returns the names, by UUID, of the domains that have the file or device at the path as a disk or in a backing
+// chain.
+func (v *View) Using(file string) map[string]string {
+	names := map[string]string{}
 
 	for _, e := range v.indexed().bySource[path.Clean(file)] {
-		names = append(names, e.Name)
+		names[e.UUID] = e.Name
 	}
 
 	return names

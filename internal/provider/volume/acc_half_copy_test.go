@@ -46,6 +46,11 @@ func TestAccVolume_halfCopy(t *testing.T) {
 	moved, other := acctest.NewCLI(t), acctest.NewCLI(t)
 	moved.Config(t, config("moved", `host = "kvm2"`, ""))
 	moved.Run(t, "apply")
+	vm := fmt.Sprintf("<domain type='qemu'><name>%s</name><uuid>c0ffee01-0000-4000-8000-000000%s</uuid>"+
+		"<memory unit='MiB'>16</memory><os><type>hvm</type></os><devices><disk type='file'><source file='%s/moved'/>"+
+		"<target dev='vda' bus='virtio'/></disk></devices></domain>", name, name[len(name)-6:], dir)
+	l.Define(t, "kvm2", vm)
+	moved.Run(t, "apply", "-refresh-only")
 
 	conn, err := libvirt.Open(libvirt.Config{Name: "kvm1", URI: l.Host("kvm1").SocketURI()})
 	if err != nil {
@@ -62,6 +67,8 @@ func TestAccVolume_halfCopy(t *testing.T) {
 		l.Virsh(t, "kvm1", "vol-create-as", name, volume, "1M", "--format", "raw")
 	}
 
+	l.Virsh(t, "kvm2", "undefine", name)
+	l.Define(t, "kvm1", vm)
 	half := []string{
 		"not known to be whole", fmt.Sprintf(`move of VM "of-%s" from host "kvm2" to host "kvm1"`, name), record.UsageID(),
 	}
@@ -79,7 +86,9 @@ func TestAccVolume_halfCopy(t *testing.T) {
 	if err := record.End(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	tells(moved.Run(t, "plan"), "Volume of another host is used")
+	tells(moved.Run(t, "plan", "-refresh-only"), `"kvm2" -> "kvm1"`)
+	l.Virsh(t, "kvm1", "undefine", name)
+	tells(moved.Fail(t, "plan"), "is fenced", `Host "kvm1" has a volume of this name at `+dir+"/moved")
 	other.Run(t, "import", "virtfleet_volume.this", "kvm1/"+name+"/other")
 	other.Run(t, "apply") // It records host alone.
 	if out, empty := other.Empty(t); !empty {

@@ -384,9 +384,10 @@ func TestAccVolume(t *testing.T) {
 	name := lab.Name(t)
 	at := "/var/lib/libvirt/" + name
 	config := func(says string) string { return acctest.Config(l) + pool(name) + volume(says) }
-	vm := fmt.Sprintf("<domain type='qemu'><name>%s</name><memory unit='MiB'>16</memory><os><type>hvm</type></os>"+
+	vm := fmt.Sprintf("<domain type='qemu'><name>%s</name><uuid>c0ffee00-0000-4000-8000-000000%s</uuid>"+
+		"<memory unit='MiB'>16</memory><os><type>hvm</type></os>"+
 		"<devices><disk type='file'><driver type='qcow2'/><source file='%s/data'/><target dev='vda' bus='virtio'/></disk>"+
-		"</devices></domain>", name, at)
+		"</devices></domain>", name, name[len(name)-6:], at)
 	has := func(host, want string) resource.TestCheckFunc {
 		return func(*terraform.State) error {
 			if have := xml(t, l, host, name, "data"); !strings.Contains(have, want) {
@@ -478,13 +479,23 @@ func TestAccVolume(t *testing.T) {
 				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: acctest.Action(address, noop),
 				Check: has("kvm1", size(96)),
 			},
-			// Found where it has been moved to.
+			// Found where it has been moved to with the VM that uses it. Another volume of the name isn't taken for it.
+			{
+				PreConfig: func() { l.Define(t, "kvm1", vm) },
+				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: acctest.Action(address, noop),
+			},
 			{
 				PreConfig: func() {
+					l.Virsh(t, "kvm1", "undefine", name)
 					l.Virsh(t, "kvm1", "vol-delete", "--pool", name, "data")
 					l.Virsh(t, "kvm2", "vol-create-as", name, "data", "96M", "--format", "qcow2")
 				},
-				Config: config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: acctest.Action(address, noop),
+				Config:      config("size = \"96Mi\"\nhost = \"kvm1\""),
+				ExpectError: regexp.MustCompile(`(?s)Host\s+"kvm1".*Host\s+"kvm2".*state\s+rm.*kvm2/` + name + `/data`),
+			},
+			{
+				PreConfig: func() { l.Define(t, "kvm2", vm) },
+				Config:    config("size = \"96Mi\"\nhost = \"kvm1\""), ConfigPlanChecks: acctest.Action(address, noop),
 				ConfigStateChecks: on("kvm2"),
 			},
 			{
@@ -831,7 +842,7 @@ resource "virtfleet_secret" "luks" {
 			},
 			// libvirt grows an encrypted volume that no VM uses only with a secret that it finds by its path.
 			{
-				Config: base + grown + strings.Replace(luks, "16Mi", "24Mi", 1),
+				Config: base + grown + strings.Replace(luks, "16Mi", "24Mi", 1), PlanOnly: true,
 				ExpectError: regexp.MustCompile(
 					`(?s)is\s+encrypted.*a\s+VM\s+runs\s+on\s+it.*usage_id\s+"/var/lib/libvirt/` + name + `/luks"`),
 			},
@@ -1108,6 +1119,61 @@ func TestAccVolume_sameNameElsewhere(t *testing.T) {
 	tf.Run(t, "apply")
 	config("keep", both)
 	stays("after the import")
+
+	// Nor is a lost volume that of another configuration, of the same name on another host.
+	theirs := acctest.NewCLI(t)
+	lost := func(key, host, size string) string {
+		return strings.Replace(made(key, fmt.Sprintf("host = %q\nsize = %q", host, size)), "\"data\"", "\"lost\"", 1)
+	}
+	theirsIs := func(size string) { theirs.Config(t, acctest.Config(l)+lost("this", "kvm2", size)) }
+	tells := func(out string, wants ...string) {
+		t.Helper()
+		for _, want := range wants {
+			if !strings.Contains(out, want) {
+				t.Errorf("Terraform doesn't say %q in: %s", want, out)
+			}
+		}
+	}
+	const warning = "Volume has the name of another one"
+	theirsIs("8Mi")
+	if out := theirs.Run(t, "apply"); strings.Contains(out, warning) {
+		t.Errorf("no other volume has the name: %s", out)
+	}
+	config("keep", both+lost("third", "kvm1", "8Mi"))
+	tells(tf.Run(t, "plan"), warning, `"kvm2"`)
+	tf.Run(t, "apply")
+	untouched := func(when string) {
+		t.Helper()
+		have := xml(t, l, "kvm1", name, "lost")
+		if !strings.Contains(have, fmt.Sprintf(">%d</capacity>", 8<<20)) {
+			t.Errorf("%s, the volume of the other configuration is %s", when, have)
+		}
+	}
+	l.Virsh(t, "kvm2", "vol-delete", "--pool", name, "lost")
+	theirsIs("16Mi")
+	tells(theirs.Fail(t, "apply"), `Host "kvm2"`, `Host "kvm1"`, "kvm1/"+name+"/lost", "terraform state rm")
+	theirs.Fail(t, "destroy")
+	untouched("after the loss")
+	theirs.Run(t, "state", "rm", address)
+	tells(theirs.Run(t, "apply"), warning, `"kvm1"`)
+	theirs.Run(t, "destroy")
+	untouched("after the removal")
+	if strings.Contains(l.Virsh(t, "kvm2", "vol-list", "--pool", name), "lost") {
+		t.Error("the removed volume is still on its host")
+	}
+	// In one configuration, two hosts may have one name: nothing is warned of, and a lost one is made again.
+	config("keep", both+lost("third", "kvm1", "8Mi")+lost("fourth", "kvm2", "8Mi"))
+	ours := func() {
+		t.Helper()
+		if out := tf.Run(t, "plan"); strings.Contains(out, warning) {
+			t.Errorf("it warns of a volume of its own: %s", out)
+		}
+		tf.Run(t, "apply")
+	}
+	ours()
+	l.Virsh(t, "kvm2", "vol-delete", "--pool", name, "lost")
+	ours()
+	stays("after a loss")
 	tf.Run(t, "destroy")
 	for _, host := range hosts {
 		l.Virsh(t, host, "pool-destroy", name)

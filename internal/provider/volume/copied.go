@@ -36,6 +36,24 @@ func (r *volumeResource) warnWritten(
 	}
 }
 
+// refusesEncryptedGrowth returns an error for a larger size of an encrypted volume that libvirt can't grow now: a VM
+// that uses it starts after it has grown. A secret that is planned may let libvirt grow it.
+func (r *volumeResource) refusesEncryptedGrowth(
+	ctx context.Context, state *model, resp *resource.ModifyPlanResponse,
+) bool {
+	if !attributes(resp.Plan.Raw)["encryption"].IsFullyKnown() {
+		return false
+	}
+	host := state.CurrentHost.ValueString()
+	err := r.Data.Storage().CheckEncryptedGrowth(ctx, host, state.ref())
+	if err != nil {
+		f := state.failure("grow", host, err)
+		f.Remedy = "Start a VM that uses it first. Or set size back."
+		resp.Diagnostics.Append(f.AttributeError(path.Root("size")))
+	}
+	return err != nil
+}
+
 // refusesGrowth returns an error for a larger size than that of the volume on its host, if libvirt can't grow it.
 func (r *volumeResource) refusesGrowth(
 	ctx context.Context, state *model, bytes uint64, resp *resource.ModifyPlanResponse,

@@ -119,6 +119,7 @@ func (r *volumeResource) planCreate(
 	r.checkPool(ctx, req, resp, host)
 	r.checkNew(ctx, req, resp, host)
 	r.warnWritten(ctx, req, resp, host)
+	r.warnOfNamesakes(ctx, req, resp, host)
 	r.checkReplaced(ctx, req, resp)
 }
 
@@ -191,7 +192,7 @@ func (r *volumeResource) planSize(ctx context.Context, state *model, resp *resou
 		resp.Diagnostics.AddAttributeError(path.Root("size"), "Volumes never shrink", fmt.Sprintf(
 			"%s has %s, and size is %s: the data beyond that size would be lost. Set size to %[2]q or more.", state.noun(),
 			state.Size.ValueString(), size.ValueString()))
-	case *want > *have && r.refusesGrowth(ctx, state, *want, resp):
+	case *want > *have && (r.refusesGrowth(ctx, state, *want, resp) || r.refusesEncryptedGrowth(ctx, state, resp)):
 	case *want > *have:
 		if f := r.checkCopy(ctx, "grow", state); f != nil {
 			f.Verb = "check the growth of" // It loses nothing, so it isn't refused.

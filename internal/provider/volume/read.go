@@ -29,7 +29,10 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	r.Data.Fleet.ReadAhead([]string{state.CurrentHost.ValueString()})
 	imported := state.Path.IsNull()
 	before := state
-	found, diags := r.findVolume(ctx, s, &state, state.locate(ctx, s, req.Private))
+	var users []string
+	_, diags := meta.ReadPrivate(ctx, req.Private, privateUsers, &users)
+	resp.Diagnostics.Append(diags...)
+	found, diags := r.findVolume(ctx, s, &state, users, state.locate(ctx, s, req.Private))
 	resp.Diagnostics.Append(diags...)
 	switch {
 	case resp.Diagnostics.HasError():
@@ -43,6 +46,7 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 		as, diags := readImported(ctx, req.Private)
 		resp.Diagnostics.Append(diags...)
 		resp.Diagnostics.Append(recordHost(ctx, s, found.Host, resp.Private)...)
+		resp.Diagnostics.Append(recordUsers(ctx, s, *found, resp.Private)...)
 		used, converted, diags := state.asConverted(ctx, req.Private, *found.Value, state.usedFormat(as))
 		resp.Diagnostics.Append(diags...)
 		resp.Diagnostics.Append(noteConversion(ctx, resp.Private, converted)...)
@@ -76,11 +80,12 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	}
 }
 
-// findVolume looks for the volume on the host that had it last, then on all hosts. located is why that host is not the
-// one of the state, or can't be asked which one it is; nil if it is that. A warning in diags says that the volume's
-// place is unknown, and an error that on_unreachable doesn't allow that.
+// findVolume looks for the volume on the host that had it last, then on all hosts. users are the UUIDs of the VMs that
+// used it. located is why that host is not the one of the state, or can't be asked which one it is; nil if it is that.
+// A warning in diags says that the volume's place is unknown, and an error that on_unreachable doesn't allow that, or
+// that another volume may have its name.
 func (r *volumeResource) findVolume(
-	ctx context.Context, s *storage.Storage, state *model, located error,
+	ctx context.Context, s *storage.Storage, state *model, users []string, located error,
 ) (found *hostset.Answer[libvirt.Volume], diags diag.Diagnostics) {
 	last, ref := state.CurrentHost.ValueString(), state.ref()
 	if _, ok := s.Hosts.Host(last); last != "" && !ok {
@@ -102,9 +107,9 @@ func (r *volumeResource) findVolume(
 	if last != "" && state.Path.IsNull() { // The volume to import is the one of this host.
 		return nil, r.silenceDiagnostics(state, answers, nil)
 	}
-	noPool := len(answers) > 0 && errors.Is(answers[0].Err, libvirt.ErrNoPool)
-	missing := noPool || len(answers) > 0 && answers[0].Err == nil
-	mayHaveIt := len(answers) > 0 && !missing
+	at := lastPlace{noPool: len(answers) > 0 && errors.Is(answers[0].Err, libvirt.ErrNoPool), users: users}
+	at.missing = at.noPool || len(answers) > 0 && answers[0].Err == nil
+	mayHaveIt := len(answers) > 0 && !at.missing
 	answers = append(answers, s.Volume(ctx, s.Hosts.Without(last), ref)...)
 	all := hostset.Found(answers)
 	if last != "" { // What another resource has isn't this resource's volume.
@@ -113,29 +118,23 @@ func (r *volumeResource) findVolume(
 	}
 	switch {
 	case len(all) == 0:
-	case s.IsShared(ctx, s.Hosts.Named(all[0].Host), ref.Pool):
+	case at.isSame(ctx, s, ref.Pool, last, all[0].Host):
 		return &all[0], nil
-	case len(all) == 1 && !mayHaveIt:
-		switch {
-		case missing:
-			diags = r.keepMissing(ctx, s, state, noPool, &all[0])
-		case last == "": // The imported volume may be the one of a host that can't tell.
-			diags = r.silenceDiagnostics(state, answers, all)
-		}
-		if len(diags) > 0 {
-			return nil, diags
-		}
-		return &all[0], warnTaken(s, state, all[0].Host)
-	case !mayHaveIt:
-		f := state.failure("read", "", fmt.Errorf("%w: hosts %q and %q both have a volume of this name", libvirt.ErrInvalid,
-			all[0].Host, all[1].Host))
-		f.Remedy = "Find out which one has the data. Rename or remove the other, and plan again."
-		if last == "" {
-			f.Verb, f.Remedy = "import", state.importRemedy(all)
-		}
-		return nil, diag.Diagnostics{f.Error()}
-	default:
+	case mayHaveIt:
 		// Another host's volume of the name may be another volume, and this one may still be where it was.
+	case last != "":
+		return r.findMoved(ctx, s, state, at, all)
+	case len(all) == 1:
+		// The imported volume may be the one of a host that can't tell.
+		if diags = r.silenceDiagnostics(state, answers, all); len(diags) == 0 {
+			found = &all[0]
+		}
+		return found, diags
+	default:
+		f := state.failure("import", "", fmt.Errorf("%w: hosts %q and %q both have a volume of this name",
+			libvirt.ErrInvalid, all[0].Host, all[1].Host))
+		f.Remedy = state.importRemedy(all)
+		return nil, diag.Diagnostics{f.Error()}
 	}
 	return nil, r.silenceDiagnostics(state, answers, all)
 }
@@ -188,19 +187,6 @@ func warnLost(ctx context.Context, s *storage.Storage, state *model) diag.Diagno
 	return diag.Diagnostics{diag.NewWarningDiagnostic("Volume is lost with its host", fmt.Sprintf("Host %q, which had %s "+
 		"last, is fenced, and no other host has it. If it is created again, it has none of its data. Restore the data "+
 		"before a VM uses it. If the host may come back, remove fenced before you apply.", last.Name, state.noun()))}
-}
-
-// warnTaken warns that the state takes the volume of this name on another host, because its last host is fenced: a move
-// of its VM brought it there, or it is another volume.
-func warnTaken(s *storage.Storage, state *model, host string) diag.Diagnostics {
-	last, ok := s.Hosts.Host(state.CurrentHost.ValueString())
-	if !ok || !last.Fenced {
-		return nil
-	}
-	return diag.Diagnostics{diag.NewWarningDiagnostic("Volume of another host is used", fmt.Sprintf(
-		"Host %q, which had %s last, is fenced. Host %q has a volume of this name, which the resource takes from now on. "+
-			"That is right if the VM was moved to %[3]q with its disks. Otherwise it is another volume, which lacks the data "+
-			"of %[1]q: before you apply, rename it on %[3]q, or remove it there.", last.Name, state.noun(), host))}
 }
 
 // keepMissing returns why a volume that its last host doesn't have stays in the state: nothing for one that is gone.

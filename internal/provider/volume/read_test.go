@@ -14,15 +14,21 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// TestFindVolume: a volume that its last host doesn't have is the one of that name on another host, unless another
-// resource has that one, the first host lacks the pool and still has the file, or an import can't ask all hosts. A
-// warning says so if the first host is fenced. What a host has that can't be identified, or whose key led to another
-// host, isn't taken for it. An import that names a host takes the one of that host, and no other.
+// TestFindVolume: a volume that its last host doesn't have is the one of that name on another host if a VM uses that
+// which used the volume, or is of the configuration; unless another resource has that one, or the first host lacks the
+// pool and still has the file. Otherwise an error names both hosts. What a host has that can't be identified, or whose
+// key led to another host, isn't taken for it. An import that can't ask all hosts is refused. One that names a host
+// takes the one of that host, and no other.
 func TestFindVolume(t *testing.T) {
 	t.Parallel()
 	const (
 		pool   = `<pool type="dir"><name>vms</name><target><path>/vms</path></target>`
 		volume = `<volume><name>data</name><capacity>1048576</capacity><target><path>/vms/data</path></target></volume>`
+		vm     = "c0ffee00-0000-4000-8000-000000000001"
+		user   = `<domain type="test"><name>web</name><uuid>` + vm + `</uuid><memory>16384</memory>` +
+			`<os><type>hvm</type></os><devices><disk type="file"><source file="/vms/data"/>` +
+			`<target dev="vda" bus="virtio"/></disk></devices></domain>`
+		refused = `Host "kvm2" has a volume of this name at /vms/data`
 	)
 	for name, test := range map[string]struct {
 		first, last string
@@ -30,14 +36,22 @@ func TestFindVolume(t *testing.T) {
 		file        bool   // kvm1 has the volume's file
 		fenced      bool   // kvm1 is
 		taken       bool   // by another resource
+		user        string // the VM on kvm2
+		used        bool   // by that VM, when the volume was on kvm1
+		ours        bool   // that VM is of the configuration
 		located     error  // of kvm1
 		want, says  string
 	}{
-		"moved":                     {first: pool + "</pool>", last: "kvm1", want: "kvm2"},
+		"moved":                     {first: pool + "</pool>", last: "kvm1", user: user, used: true, want: "kvm2"},
+		"moved with our VM":         {first: pool + "</pool>", last: "kvm1", user: user, ours: true, want: "kvm2"},
+		"another VM uses that":      {first: pool + "</pool>", last: "kvm1", user: user, says: refused},
+		"no VM uses that":           {first: pool + "</pool>", last: "kvm1", used: true, says: refused},
 		"another resource has that": {first: pool + "</pool>", last: "kvm1", taken: true},
-		"no pool, nor the file":     {last: "kvm1", want: "kvm2"},
+		"no pool, nor the file":     {last: "kvm1", user: user, used: true, want: "kvm2"},
+		"no pool, and another one":  {last: "kvm1", user: user, says: refused},
 		"no pool, but the file":     {last: "kvm1", file: true, says: "pool \"vms\", but it has /vms/data"},
-		"moved from a fenced host":  {last: "kvm1", fenced: true, want: "kvm2", says: `is fenced. Host "kvm2" has`},
+		"moved from a fenced host":  {last: "kvm1", fenced: true, user: user, used: true, want: "kvm2"},
+		"fenced, and another one":   {last: "kvm1", fenced: true, user: user, says: `is fenced. ` + refused},
 		"another host has its key": {
 			first: pool + volume + "</pool>", last: "kvm1", located: hostset.ErrOtherHost, says: "state rm",
 		},
@@ -67,7 +81,7 @@ func TestFindVolume(t *testing.T) {
 				return same, nil
 			}
 			f, err := fleet.New(fleet.Config{Owner: "test", Hosts: map[string]fleet.HostConfig{
-				"kvm1": first, "kvm2": {URI: fleettest.BuiltInURI(t, pool+volume+"</pool>")},
+				"kvm1": first, "kvm2": {URI: fleettest.BuiltInURI(t, pool+volume+"</pool>", test.user)},
 			}})
 			if err != nil {
 				t.Fatal(err)
@@ -87,7 +101,14 @@ func TestFindVolume(t *testing.T) {
 			if test.taken {
 				r.Data.Volumes.Saved(meta.SavedVolume{Pool: "vms", Name: "data", Host: "kvm2"})
 			}
-			found, diags := r.findVolume(t.Context(), r.Data.Storage(), state, test.located)
+			if test.ours {
+				r.Data.Managed.Saved(vm, meta.SavedVM{SavedName: "web", Host: "kvm1"})
+			}
+			var users []string
+			if test.used {
+				users = []string{vm}
+			}
+			found, diags := r.findVolume(t.Context(), r.Data.Storage(), state, users, test.located)
 			host, said := "", ""
 			if found != nil {
 				host = found.Host

@@ -81,7 +81,7 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 		s.RefreshElsewhere(ctx, sharing, host, pool)
 	}
 	// It may replace one that was imported, or that another tool had changed.
-	for _, key := range []string{privateImported, privateDrifted} {
+	for _, key := range []string{privateImported, privateDrifted, privateUsers} {
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, key, nil)...)
 	}
 	is := made.UsedAs(plan.usedFormat(nil)) // A copy may begin like something else.

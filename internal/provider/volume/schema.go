@@ -69,8 +69,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 		MarkdownDescription: volumeDescription,
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("`<pool>/<name>`. Disks refer to the volume by this id."),
-			"name": replacedString("Name of the volume. If several hosts have a pool of the same name and don't share it, " +
-				"only one of them may have a volume of this name."),
+			"name": replacedString("Name of the volume. If hosts have a pool of the same name and don't share it, each " +
+				"may have a volume of this name only if they are all of one configuration. Otherwise the plan warns."),
 			"pool": replacedString("Name of the storage pool."),
 			"host": schema.StringAttribute{
 				MarkdownDescription: "Host that the volume is created on: a key of the provider's `hosts`. Required if " +
@@ -80,8 +80,8 @@ func (*volumeResource) Schema(ctx context.Context, _ resource.SchemaRequest, res
 			},
 			"size": schema.StringAttribute{
 				MarkdownDescription: "[Size](../guides/values-and-names.md#sizes) that a guest sees, such as `20Gi`: at least " +
-					"that of `image` or `copy_of`. Devices, as in `logical` pools, can't grow. Required without `image` and " +
-					"`copy_of`. Default for new volumes: the size of that image or volume.",
+					"that of `image` or `copy_of`. Devices, as in `logical` pools, can't grow, and encrypted volumes only while a " +
+					"VM runs on them. Required without `image` and `copy_of`. Default for new volumes: the size of these.",
 				Optional: true, Computed: true, CustomType: value.QuantityType,
 				PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 				Validators: []validator.String{stringvalidator.AtLeastOneOf(path.MatchRoot("size"), path.MatchRoot("image"),
