@@ -183,6 +183,7 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 
 		if i.Network != "" && d.Strategy() != status.Halted {
 			problems = append(problems, lacksBridgeOfNetwork(ctx, a, d, key, read)...)
+			problems = append(problems, refusesVLAN(a, d, key, read)...)
 		}
 
 		if group := i.Values["port_group"]; lacksPortGroup(a.Host.Name, d, i.Network, group, read) {
