@@ -282,7 +282,8 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 	port := Port{Group: i.PortGroup, VirtualPort: i.VirtualPort}
 	if why, remedy := RefusedVLAN(t.to, n, port); ok && why != "" {
 		changes := status.HostObject{Kind: status.NetworkBandwidth, Name: i.Source}
-		f.lacks(changes, NetworkNotAvailable, "interfaces."+i.Key, fmt.Sprintf("on host %q, %s", t.target.Name(), why), remedy)
+		f.lacks(changes, NetworkNotAvailable, "interfaces."+i.Key, fmt.Sprintf("on host %q, %s", t.target.Name(), why),
+			remedy)
 	}
 	if !ok {
 		n = here[i.Source] // It may be created on the target before the VM moves.

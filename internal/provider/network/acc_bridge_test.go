@@ -144,7 +144,8 @@ func TestAccNetwork_refusedVLAN(t *testing.T) {
 		t.Error(out)
 	}
 	for _, flags := range [][]string{nil, {"--inactive"}} {
-		if xml := l.Virsh(t, "kvm1", append([]string{"net-dumpxml", name}, flags...)...); !strings.Contains(xml, "<tag id='7'/>") {
+		xml := l.Virsh(t, "kvm1", append([]string{"net-dumpxml", name}, flags...)...)
+		if !strings.Contains(xml, "<tag id='7'/>") {
 			t.Error(xml)
 		}
 	}

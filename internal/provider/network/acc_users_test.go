@@ -127,9 +127,8 @@ func TestAccNetwork_usersOfPortGroup(t *testing.T) {
 	hosts, more := []string{"kvm1", "kvm2"}, ""
 	config := func(groups string) {
 		t.Helper()
-		c.Config(t, acctest.Config(l)+fmt.Sprintf(
-			"resource \"virtfleet_network\" \"this\" {\n  name = %q\n  port_groups = { %s }\n  hosts = [\"kvm1\", \"kvm2\"]\n%s}\n",
-			name, groups, more))
+		c.Config(t, acctest.Config(l)+fmt.Sprintf("resource \"virtfleet_network\" \"this\" {\n  name = %q\n  "+
+			"port_groups = { %s }\n  hosts = [\"kvm1\", \"kvm2\"]\n%s}\n", name, groups, more))
 	}
 	const gold = "gold = { bandwidth = { inbound = { average = %d } } }"
 	config(fmt.Sprintf(gold, 1000) + ", spare = { bandwidth = { inbound = { average = 9 } } }")
@@ -165,8 +164,8 @@ func TestAccNetwork_usersOfPortGroup(t *testing.T) {
 	config("")
 	out = c.Run(t, "plan")
 	for _, host := range hosts {
-		if want := "on host " + host + ". Running virtual machines that use it there: " + name + "-" + host; !strings.Contains(
-			out, want) {
+		want := "on host " + host + ". Running virtual machines that use it there: " + name + "-" + host
+		if !strings.Contains(out, want) {
 			t.Errorf("%q isn't in %s", want, out)
 		}
 		l.Virsh(t, host, "destroy", name+"-"+host)
