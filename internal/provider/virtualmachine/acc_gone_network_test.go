@@ -12,8 +12,8 @@ import (
 
 // TestAccVirtualMachine_goneNetwork: the plan of a start, of a restart and of a move misses what the VM's interfaces
 // are connected to, if that was removed from the host by hand: a bridge, a device, a network, the bridge of a network,
-// a filter, a port group. It also says that libvirt can't give the VLAN of a port group. A VM that stays off isn't looked at, nor is an interface that is removed. What a network of the same
-// configuration is changed to counts.
+// a filter, a port group. It also says that libvirt can't give the VLAN of a port group. A VM that stays off isn't
+// looked at, nor is an interface that is removed. What a network of the same configuration is changed to counts.
 func TestAccVirtualMachine_goneNetwork(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
