@@ -127,6 +127,8 @@ type MobileInterface struct {
 	Failover bool
 	// Filter is its network filter, PortGroup the port group of its network that it names; "" for none.
 	Filter, PortGroup string
+	// VirtualPort is the type of its virtual port; "" if it has none, or if its network gives it one when it starts.
+	VirtualPort string
 }
 
 // MobileMemory is memory of the guest that QEMU doesn't have for itself. Name is the name of shared memory, or the path
@@ -321,7 +323,7 @@ func (d *Definition) mobileInterfaces() []MobileInterface {
 			Source:    cmp.Or(attr(source, "network"), attr(source, "bridge"), attr(source, "dev"), attr(source, "path")),
 			Failover:  attr(child(e, "teaming"), "type") == "transient",
 			Filter:    attr(child(e, "filterref"), "filter"),
-			PortGroup: attr(source, "portgroup"),
+			PortGroup: attr(source, "portgroup"), VirtualPort: attr(child(e, "virtualport"), "type"),
 			Exclusive: attr(e, "type") == "direct" && attr(source, "mode") == "passthrough",
 		})
 	}

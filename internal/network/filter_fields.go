@@ -3,7 +3,9 @@ package network
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/beevik/etree"
@@ -50,7 +52,23 @@ var filterFields = func() map[string][]string {
 	return split
 }()
 
-// verifyRules returns an error if a rule has a protocol or a field that libvirt would ignore.
+// wantedValue says what a field has to be if libvirt refuses the value; "" if it accepts it, or if another check of
+// libvirt decides. Names of ports and hosts aren't values of libvirt.
+func wantedValue(field, value string) string {
+	_, notAddress := netip.ParseAddr(value)
+	_, notPort := strconv.ParseUint(value, 0, 16)
+	switch ends := func(with string) bool { return strings.HasSuffix(field, with) }; {
+	case strings.HasPrefix(value, "$"): // a variable, which each VM has a value for
+	case (ends("portstart") || ends("portend")) && notPort != nil:
+		return "a port from 0 to 65535, nor a variable such as $PORT"
+	case (ends("ipaddr") || ends("ipfrom") || ends("ipto")) && notAddress != nil:
+		return "an IP address, nor a variable such as $IP"
+	}
+	return ""
+}
+
+// verifyRules returns an error if a rule has a protocol or a field that libvirt would ignore, or a value that it
+// refuses.
 func verifyRules(filter *etree.Element) error {
 	for i, rule := range filter.SelectElements("rule") {
 		for _, protocol := range rule.ChildElements() {
@@ -68,6 +86,10 @@ func verifyRules(filter *etree.Element) error {
 				if field.Key != "match" && !slices.Contains(known, field.Key) {
 					return fmt.Errorf("%w: rule %d: libvirt knows no field %q of protocol %q, and would ignore it. The fields "+
 						"are %s", libvirt.ErrInvalid, i+1, field.Key, protocol.Tag, strings.Join(known, ", "))
+				}
+				if want := wantedValue(field.Key, field.Value); want != "" {
+					return fmt.Errorf("%w: rule %d: %s of protocol %q is %q, which isn't %s", libvirt.ErrInvalid, i+1, field.Key,
+						protocol.Tag, field.Value, want)
 				}
 			}
 		}

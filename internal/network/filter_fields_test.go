@@ -67,7 +67,7 @@ func TestLab_filterFields(t *testing.T) {
 	}
 }
 
-// What libvirt would ignore is refused, in rules and in XML.
+// What libvirt would ignore is refused, in rules and in XML, and so are ports and addresses that it refuses.
 func TestFilter_unknownFields(t *testing.T) {
 	t.Parallel()
 	for want, f := range map[string]Filter{
@@ -79,6 +79,15 @@ func TestFilter_unknownFields(t *testing.T) {
 		`rule 1: libvirt drops ipset`: {Rules: []FilterRule{
 			{Action: "accept", Direction: "in", Protocol: "tcp", Match: map[string]string{"ipset": "a", "ipsetflags": "dst"}},
 		}},
+		`rule 1: dstportstart of protocol "tcp" is "http", which isn't a port from 0 to 65535`: {Rules: []FilterRule{
+			{Action: "accept", Direction: "in", Protocol: "tcp", Match: map[string]string{"dstportstart": "http"}},
+		}},
+		`srcportend of protocol "udp-ipv6" is "65536"`: {Rules: []FilterRule{
+			{Action: "accept", Direction: "in", Protocol: "udp-ipv6", Match: map[string]string{"srcportend": "65536"}},
+		}},
+		`srcipaddr of protocol "ip" is "gateway", which isn't an IP address`: {
+			XML: `<filter><rule action="accept" direction="in"><ip srcipaddr="gateway"/></rule></filter>`,
+		},
 		`no field "DSTPORTSTART"`: {
 			XML: `<filter><rule action="accept" direction="in"><tcp DSTPORTSTART="22"/></rule></filter>`,
 		},
@@ -87,7 +96,8 @@ func TestFilter_unknownFields(t *testing.T) {
 			t.Errorf("want %s, got %v", want, err)
 		}
 	}
-	f := Filter{XML: `<filter><rule action="accept" direction="in"><tcp match="no" dstportstart="22"/></rule></filter>`}
+	f := Filter{XML: `<filter><rule action="accept" direction="in"><tcp match="no" dstportstart="22" dstportend="$PORT[1]"
+		srcipaddr="192.0.2.1" srcipmask="24"/></rule></filter>`}
 	if _, err := f.Document("f"); err != nil {
 		t.Error(err)
 	}

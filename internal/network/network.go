@@ -148,6 +148,25 @@ func update(ctx context.Context, h *libvirt.Host, name string, want Wanted, rest
 	return finish(ctx, h, name, *have, want)
 }
 
+// Lost returns the reservations that the persistent definition has, and lacks once it is as wanted.
+func (s *State) Lost(want Spec) []DHCPHost {
+	changed := &definition{document: s.definition.document.Copy()}
+	changed.Apply(want)
+	stays := changed.Spec()
+	var lost []DHCPHost
+	for _, ip := range s.Spec.IPs {
+		if ip.DHCP == nil {
+			continue
+		}
+		for _, h := range ip.DHCP.Hosts {
+			if reservationIn(stays, h) == nil {
+				lost = append(lost, h)
+			}
+		}
+	}
+	return lost
+}
+
 // define changes the persistent definition if it differs.
 func (s *State) define(ctx context.Context, h *libvirt.Host, want Spec) error {
 	if len(Differences(s.Spec, want)) == 0 && !s.Transient {

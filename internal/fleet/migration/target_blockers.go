@@ -263,6 +263,12 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 			fmt.Sprintf("network %q of host %q has no port group %q: the interface would get no VLAN and no limits from it",
 				i.Source, t.target.Name(), i.PortGroup), "Give the network the port group on the host, too.")
 	}
+	port := Port{Group: i.PortGroup, VirtualPort: i.VirtualPort}
+	if why, remedy := RefusedVLAN(t.to, n, port); ok && why != "" {
+		changes := status.HostObject{Kind: status.NetworkBandwidth, Name: i.Source}
+		f.lacks(changes, NetworkNotAvailable, "interfaces."+i.Key, fmt.Sprintf("on host %q, %s", t.target.Name(), why),
+			remedy)
+	}
 	if !ok {
 		n = here[i.Source] // It may be created on the target before the VM moves.
 	}

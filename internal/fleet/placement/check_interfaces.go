@@ -45,10 +45,9 @@ func fitsInterface(ctx context.Context, a inventory.Reply, d Desired, key string
 		}
 	}
 
-	if i.Values["vlan.tags"] != "" && i.Values["virtual_port.type"] == "" && a.Info.Driver == "QEMU" &&
-		i.Bridge != "" && !a.Info.LibvirtVersion.AtLeast(11, 0, 0) {
-		lacks("vlan", "VLAN tags of an interface with bridge need libvirt 11.0.0 or an Open vSwitch "+
-			"(virtual_port), it has %s", a.Info.LibvirtVersion)
+	if i.Bridge != "" && i.Values["vlan.tags"] != "" && a.Info.Driver == "QEMU" &&
+		!a.Info.LibvirtVersion.TagsVLAN("bridge", false, i.Values["virtual_port.type"]) {
+		lacks("vlan", "%s", a.Info.LibvirtVersion.NeedsForVLAN())
 	}
 
 	if i.VDPA != "" && a.Info.Driver == "QEMU" && !a.Info.LibvirtVersion.AtLeast(6, 9, 0) {
@@ -85,6 +84,47 @@ func lacksBridgeOfNetwork(
 	return []inventory.Problem{{Attribute: "interfaces." + key + ".network", Detail: "its " + why, Remedy: remedy}}
 }
 
+// refusesVLAN checks that libvirt starts the VM with the VLAN that an interface has or gets from its network. What a
+// network that the same apply changes gives isn't known yet: its own plan checks it.
+func refusesVLAN(
+	a inventory.Reply, d Desired, key string, read func() ([]libvirt.Network, error),
+) []inventory.Problem {
+	i := d.Spec.Interfaces[key]
+	if d.PlannedObjects.On(a.Host.Name, status.NetworkBandwidth, i.Network) {
+		return nil
+	}
+
+	networks, err := read()
+
+	at := slices.IndexFunc(networks, func(n libvirt.Network) bool { return n.Name == i.Network })
+	if err != nil || at < 0 {
+		return nil
+	}
+
+	own, port := i.Values["vlan.tags"] != "", i.Values["virtual_port.type"]
+	if port == domain.None {
+		port = ""
+	}
+
+	why, remedy := migration.RefusedVLAN(a.Info, networks[at], migration.Port{
+		Group: i.Values["port_group"], VirtualPort: port, Tagged: own,
+	})
+	if why == "" {
+		return nil
+	}
+
+	attribute := ".network"
+
+	switch {
+	case own:
+		attribute = ".vlan"
+	case i.Values["port_group"] != "":
+		attribute = ".port_group"
+	}
+
+	return []inventory.Problem{{Attribute: "interfaces." + key + attribute, Detail: "its " + why, Remedy: remedy}}
+}
+
 // fitsStartedInterfaces checks that the host still has what those interfaces are connected to that the VM has already
 // and keeps, if the change starts or restarts it: libvirt would refuse to start it.
 func fitsStartedInterfaces(ctx context.Context, a inventory.Reply, vm *inventory.VM, d Desired) []inventory.Problem {
@@ -99,12 +139,6 @@ func fitsStartedInterfaces(ctx context.Context, a inventory.Reply, vm *inventory
 
 		return d.Spec.Interfaces != nil && (!declared || asksHost(is, want))
 	})
-
-	for key, is := range kept {
-		is.Values = maps.Clone(is.Values)
-		delete(is.Values, "port_group") // libvirt starts the VM without it.
-		kept[key] = is
-	}
 
 	d.Spec.Interfaces = kept
 

@@ -175,6 +175,7 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 
 		if d.Spec.Interfaces[key].Network != "" && d.Strategy() != status.Halted {
 			problems = append(problems, lacksBridgeOfNetwork(ctx, a, d, key, read)...)
+			problems = append(problems, refusesVLAN(a, d, key, read)...)
 		}
 
 		problems = append(problems, fitsInterface(ctx, a, d, key)...)

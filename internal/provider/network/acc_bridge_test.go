@@ -106,3 +106,48 @@ resource "virtfleet_network" "this" {
 	}
 	destroyAndCheck(t, l, c, name)
 }
+
+// TestAccNetwork_refusedVLAN: a plan refuses a VLAN that libvirt can't give to interfaces. As a change of an active
+// network, libvirt would accept it, and then start no VM.
+func TestAccNetwork_refusedVLAN(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	c := acctest.NewCLI(t)
+	declare := func(says string) {
+		t.Helper()
+		c.Config(t, acctest.OneHost(l)+fmt.Sprintf(
+			"resource \"virtfleet_network\" \"this\" {\n  name = %q\n  forward = { mode = \"bridge\" }\n  %s\n}\n", name, says))
+	}
+	refused := func(says string, words ...string) {
+		t.Helper()
+		declare(says)
+		out := c.Fail(t, "plan")
+		for _, word := range append(words, "Invalid network", "libvirt 11.0.0; it has ", "kvm1",
+			"virtual_port") {
+			if !strings.Contains(out, word) {
+				t.Errorf("%q isn't in %s", word, out)
+			}
+		}
+	}
+	const tagged = `port_groups = { prod = { default = true, vlan = { tags = [7] } } }`
+	refused("bridge = \"lo\"\n"+tagged, "port_groups", `Port group "prod"`)
+	declare("bridge = \"lo\"\nport_groups = { prod = { default = true } }")
+	c.Run(t, "apply")
+	refused("bridge = \"lo\"\n"+tagged, "port_groups", `Port group "prod"`)
+	refused("bridge = \"lo\"\nport_groups = {}\nvlan = { tags = [7, 8] }", "vlan", `mode = "bridge"`)
+	declare("bridge = \"lo\"\n" + `port_groups = { prod = {
+    vlan = { tags = [7] }, virtual_port = { type = "openvswitch" }
+  } }`)
+	c.Run(t, "apply")
+	if out, empty := c.Empty(t); !empty {
+		t.Error(out)
+	}
+	for _, flags := range [][]string{nil, {"--inactive"}} {
+		xml := l.Virsh(t, "kvm1", append([]string{"net-dumpxml", name}, flags...)...)
+		if !strings.Contains(xml, "<tag id='7'/>") {
+			t.Error(xml)
+		}
+	}
+	destroyAndCheck(t, l, c, name)
+}

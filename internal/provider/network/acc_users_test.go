@@ -116,44 +116,61 @@ resource "virtfleet_network" "host" {
 }
 
 // TestAccNetwork_usersOfPortGroup: a plan warns of VMs whose interfaces have a port group that is removed: libvirt
-// starts them without its settings. It doesn't warn of others, nor of a port group that changes.
+// starts them without its settings. It doesn't warn of others, nor of a port group that changes. One warning names the
+// VMs of all hosts, because Terraform shows only one of those with the same title. So does that of a restart.
 func TestAccNetwork_usersOfPortGroup(t *testing.T) {
 	t.Parallel()
 	const title = "Port group is in use"
 	l := lab.Open(t)
 	name := lab.Name(t)
 	c := acctest.NewCLI(t)
+	hosts, more := []string{"kvm1", "kvm2"}, ""
 	config := func(groups string) {
 		t.Helper()
-		c.Config(t, acctest.OneHost(l)+fmt.Sprintf(
-			"resource \"virtfleet_network\" \"this\" {\n  name = %q\n  port_groups = { %s }\n}\n", name, groups))
+		c.Config(t, acctest.Config(l)+fmt.Sprintf("resource \"virtfleet_network\" \"this\" {\n  name = %q\n  "+
+			"port_groups = { %s }\n  hosts = [\"kvm1\", \"kvm2\"]\n%s}\n", name, groups, more))
 	}
 	const gold = "gold = { bandwidth = { inbound = { average = %d } } }"
 	config(fmt.Sprintf(gold, 1000) + ", spare = { bandwidth = { inbound = { average = 9 } } }")
 	c.Run(t, "apply")
-	l.Define(t, "kvm1", fmt.Sprintf(`<domain type='qemu'><name>%[1]s</name><memory unit='MiB'>16</memory>
-		<os><type>hvm</type></os><devices><interface type='network'><source network='%[1]s' portgroup='gold'/></interface>
-		</devices></domain>`, name))
+	for _, host := range hosts {
+		l.Define(t, host, fmt.Sprintf(`<domain type='qemu'><name>%[1]s-%[2]s</name><memory unit='MiB'>16</memory>
+			<os><type>hvm</type></os><devices><interface type='network'><source network='%[1]s' portgroup='gold'/></interface>
+			</devices></domain>`, name, host))
+	}
 	config(fmt.Sprintf(gold, 2000))
 	if out := c.Run(t, "apply"); strings.Contains(out, title) {
 		t.Errorf("a port group that nothing uses: %s", out)
 	}
 	config("")
 	out := c.Run(t, "apply")
-	if !strings.Contains(out, title) || !strings.Contains(out, fmt.Sprintf("On host kvm1 the port group \"gold\" of "+
-		"network %q is used by virtual machine %[1]s.", name)) {
-		t.Error(out)
-	}
-	for _, flags := range [][]string{nil, {"--inactive"}} {
-		xml := l.Virsh(t, "kvm1", append([]string{"net-dumpxml", name}, flags...)...)
-		if strings.Contains(xml, "<portgroup") {
-			t.Error(xml)
+	for _, host := range hosts {
+		if !strings.Contains(out, title) || !strings.Contains(out, fmt.Sprintf("On host %s the port group \"gold\" of "+
+			"network %q is used by virtual machine %[2]s-%[1]s.", host, name)) {
+			t.Error(out)
 		}
+		for _, flags := range [][]string{nil, {"--inactive"}} {
+			xml := l.Virsh(t, host, append([]string{"net-dumpxml", name}, flags...)...)
+			if strings.Contains(xml, "<portgroup") {
+				t.Error(xml)
+			}
+		}
+		l.Virsh(t, host, "start", "--paused", name+"-"+host)
 	}
 	if out, empty := c.Empty(t); !empty {
 		t.Error(out)
 	}
-	l.Virsh(t, "kvm1", "undefine", name)
+	more = "mtu = 1400\nupdate_policy = \"Restart\"\n"
+	config("")
+	out = c.Run(t, "plan")
+	for _, host := range hosts {
+		want := "on host " + host + ". Running virtual machines that use it there: " + name + "-" + host
+		if !strings.Contains(out, want) {
+			t.Errorf("%q isn't in %s", want, out)
+		}
+		l.Virsh(t, host, "destroy", name+"-"+host)
+		l.Virsh(t, host, "undefine", name+"-"+host)
+	}
 	c.Run(t, "destroy")
 	if left := l.Virsh(t, "kvm1", "net-list", "--all", "--name"); strings.Contains(left, name) {
 		t.Errorf("left: %s", left)

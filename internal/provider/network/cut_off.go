@@ -36,14 +36,18 @@ func cutOff(ctx context.Context, targets hostset.Set, plan model) map[string][]s
 	return all
 }
 
-// warnOfCutOff warns of each host on which the network is started without VMs that run there. An apply plans again, and
+// warnOfCutOff warns of the hosts on which the network is started without VMs that run there. An apply plans again, and
 // so repeats it.
 func warnOfCutOff(ctx context.Context, targets hostset.Set, plan model) (diags diag.Diagnostics) {
 	all := cutOff(ctx, targets, plan)
+	var hosts []string
 	for _, host := range value.Keys(all) {
-		diags.AddWarning("Network is interrupted", fmt.Sprintf("Network %q is started on host %s, where it was stopped "+
-			"while these virtual machines ran: %s. libvirt doesn't connect them to it again. They are cut off until they are "+
-			"shut down and started again.", plan.Name.ValueString(), host, strings.Join(all[host], ", ")))
+		hosts = append(hosts, fmt.Sprintf("It is started on host %s, where it was stopped while these virtual machines ran: "+
+			"%s.", host, strings.Join(all[host], ", ")))
+	}
+	if len(hosts) > 0 { // Terraform shows only one of several warnings with the same title.
+		diags.AddWarning("Network is interrupted: "+plan.Name.ValueString(), strings.Join(hosts, "\n")+"\n\nlibvirt "+
+			"doesn't connect them to it again. They are cut off until they are shut down and started again.")
 	}
 	return diags
 }
@@ -63,10 +67,10 @@ func warnOfPortGroups(ctx context.Context, targets hostset.Set, plan, state mode
 			func(ctx context.Context, h *libvirt.Host) ([]string, error) {
 				return userNames(network.PortGroupUsers(ctx, h, plan.Name.ValueString(), group))
 			})
-		for _, text := range use {
-			diags.AddAttributeWarning(path.Root("port_groups"), "Port group is in use", text+" It is removed all the same: "+
-				"from their next start on, these interfaces lack its settings, such as its VLAN. Keep the port group, or give the "+
-				"interfaces another port_group, for example in this apply.")
+		if len(use) > 0 {
+			diags.AddAttributeWarning(path.Root("port_groups"), "Port group is in use: "+group, strings.Join(use, " ")+" It is "+
+				"removed all the same: from their next start on, these interfaces lack its settings, such as its VLAN. Keep the "+
+				"port group, or give the interfaces another port_group, for example in this apply.")
 		}
 	}
 	return diags

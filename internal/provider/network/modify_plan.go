@@ -53,6 +53,7 @@ func (r *networkResource) ModifyPlan(
 			resp.Diagnostics.Append(diags...)
 			r.Data.Planned.Plan(status.NetworkBandwidth, plan.Name.ValueString(), targets.Names())
 			resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, plan.Name.ValueString())...)
+			resp.Diagnostics.Append(checkVLANs(ctx, targets, config, config)...)
 			resp.Diagnostics.Append(warnOfCutOff(ctx, targets, plan)...)
 			if !plan.Name.IsUnknown() {
 				c := r.removal(plan.Name, nil)
@@ -87,11 +88,13 @@ func (r *networkResource) ModifyPlan(
 		resp.Diagnostics.Append(c.CheckJoining(ctx, targets, plan.Hosts, state.HostStates)...)
 	}
 	resp.Diagnostics.Append(r.checkHosts(ctx, targets, plan, state.Name.ValueString())...)
+	resp.Diagnostics.Append(checkVLANs(ctx, targets, config, plan)...)
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, state, !plan.Name.Equal(state.Name), plan.Hosts, targets)...)
 	if plan.Name.Equal(state.Name) {
 		resp.Diagnostics.Append(r.warnOfRestarts(ctx, targets, plan, config.declaredBlocks())...)
 		resp.Diagnostics.Append(warnOfCutOff(ctx, targets, plan)...)
 		resp.Diagnostics.Append(warnOfPortGroups(ctx, targets, plan, state)...)
+		resp.Diagnostics.Append(warnOfLost(ctx, targets, config, plan, state, req.Private)...)
 	}
 }
 
@@ -178,29 +181,39 @@ func (r *networkResource) warnOfRestarts(
 	answers := hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*interruption, error) {
 		return findInterruption(ctx, h, name, plan.wanted(spec), unknown)
 	})
+	var certain, doubtful, refused []string
+	cut := false
 	for _, a := range hostset.Found(answers) {
-		if a.Value.doubtful {
-			if len(a.Value.users) > 0 {
-				diags.AddWarning("Network may be interrupted", fmt.Sprintf("%s on host %s. Running virtual machines that use it "+
-					"there: %s. With update_policy = \"Live\" the apply refuses the restart; with \"Restart\" they are cut off.",
-					a.Value.reason, a.Host, strings.Join(a.Value.users, ", ")))
-			}
-			continue
+		used := len(a.Value.users) > 0
+		text := fmt.Sprintf("%s on host %s. No running virtual machine uses it there.", a.Value.reason, a.Host)
+		if used {
+			text = fmt.Sprintf("%s on host %s. Running virtual machines that use it there: %s.", a.Value.reason, a.Host,
+				strings.Join(a.Value.users, ", "))
 		}
-		detail := fmt.Sprintf("%s on host %s.", a.Value.reason, a.Host)
-		if len(a.Value.users) == 0 {
-			diags.AddWarning("Network is interrupted", detail+" No running virtual machine uses it there.")
-			continue
+		switch {
+		case a.Value.doubtful && used:
+			doubtful = append(doubtful, text)
+		case a.Value.doubtful:
+		case used && plan.UpdatePolicy.ValueString() != updateRestart:
+			refused = append(refused, text)
+		default:
+			certain, cut = append(certain, text), cut || used
 		}
-		detail += fmt.Sprintf(" Running virtual machines that use it there: %s. They are cut off until they are shut down "+
-			"and started again.",
-			strings.Join(a.Value.users, ", "))
-		if plan.UpdatePolicy.ValueString() == updateRestart {
-			diags.AddWarning("Network is interrupted", detail)
-			continue
-		}
-		diags.AddAttributeError(path.Root("update_policy"), "Network would be interrupted", detail+
-			"\n\nSet update_policy = \"Restart\" to do it nevertheless, or stop or move these virtual machines first.")
+	}
+	// Terraform shows only one of several warnings with the same title.
+	if len(doubtful) > 0 {
+		diags.AddWarning("Network may be interrupted: "+name, strings.Join(doubtful, "\n")+"\n\nWith update_policy = "+
+			"\"Live\" the apply refuses the restart; with \"Restart\" they are cut off.")
+	}
+	const cutOff = "\n\nThese virtual machines are cut off until they are shut down and started again."
+	if text := strings.Join(certain, "\n"); cut {
+		diags.AddWarning("Network is interrupted: "+name, text+cutOff)
+	} else if text != "" {
+		diags.AddWarning("Network is interrupted: "+name, text)
+	}
+	if len(refused) > 0 {
+		diags.AddAttributeError(path.Root("update_policy"), "Network would be interrupted", strings.Join(refused, "\n")+
+			cutOff+"\n\nSet update_policy = \"Restart\" to do it nevertheless, or stop or move these virtual machines first.")
 	}
 	return diags
 }

@@ -2,12 +2,19 @@ package network
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
 // undeclaredReservationsKey is the key of the private state's list of the addresses, as in ips, whose reservations the
@@ -73,4 +80,48 @@ func withoutReservations(spec network.Spec, addresses []string) network.Spec {
 		}
 	}
 	return spec
+}
+
+// warnOfLost warns of reservations that a change of ips removes from hosts, and that the configuration hasn't declared
+// in dhcp.hosts: other resources or tools have made them.
+func warnOfLost(
+	ctx context.Context, targets hostset.Set, config, plan, state model, private meta.PrivateReader,
+) (diags diag.Diagnostics) {
+	spec, known, diags := plan.spec([]string{"ips"})
+	if config.IPs.IsNull() || !known || diags.HasError() {
+		return diags
+	}
+	var undeclared []string
+	_, read := meta.ReadPrivate(ctx, private, undeclaredReservationsKey, &undeclared)
+	diags.Append(read...)
+	before, _, _ := state.spec([]string{"ips"})
+	own := map[string]bool{}
+	for _, ip := range withoutReservations(before, undeclared).IPs {
+		if ip.DHCP != nil {
+			for _, h := range ip.DHCP.Hosts {
+				own[h.Key()] = true
+			}
+		}
+	}
+	answers := hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*[]network.DHCPHost, error) {
+		have, err := network.Read(ctx, h, plan.Name.ValueString())
+		if err != nil {
+			return nil, err
+		}
+		lost := slices.DeleteFunc(have.Lost(spec), func(h network.DHCPHost) bool { return own[h.Key()] })
+		return &lost, nil
+	})
+	var lines []string
+	for _, a := range hostset.Found(answers) {
+		for _, h := range *a.Value {
+			lines = append(lines, fmt.Sprintf("  - %s (host %s)", h, a.Host))
+		}
+	}
+	if len(lines) > 0 {
+		diags.AddAttributeWarning(path.Root("ips"), "Reservations are removed", fmt.Sprintf("This change of ips removes "+
+			"reservations of network %q that its dhcp.hosts doesn't declare:\n\n%s\n\nIf they are virtfleet_network_dhcp_host "+
+			"resources, give them addresses of the new subnet. Those of another configuration are gone until it is applied.",
+			plan.Name.ValueString(), strings.Join(lines, "\n")))
+	}
+	return diags
 }

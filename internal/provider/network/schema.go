@@ -73,11 +73,12 @@ var networkSchema = schema.Schema{
 			"local_only": boolAttribute("Whether names of the domain are never forwarded to other DNS servers. Default: " +
 				"`false`."),
 		}),
-		"dns":          dnsAttribute,
-		"ips":          ipsAttribute,
-		"routes":       routesAttribute,
-		"port_groups":  portGroupsAttribute,
-		"vlan":         blockAttribute("VLAN of all interfaces, for Open vSwitch and hostdev networks.", vlanAttributes()),
+		"dns":         dnsAttribute,
+		"ips":         ipsAttribute,
+		"routes":      routesAttribute,
+		"port_groups": portGroupsAttribute,
+		"vlan": blockAttribute("VLAN of all interfaces. It needs Open vSwitch, a `mode` of `hostdev` or `passthrough`, or a "+
+			"bridge of the host and libvirt 11.0.0.", vlanAttributes()),
 		"virtual_port": blockAttribute("How all interfaces are attached to a switch.", virtualPortAttributes()),
 		"bandwidth":    blockAttribute("Limits for the network as a whole.", bandwidthAttributes()),
 		"dnsmasq_options": schema.ListAttribute{
@@ -189,7 +190,7 @@ var portGroupsAttribute = schema.MapNestedAttribute{
 	MarkdownDescription: "Sets of properties that interfaces choose by name.", Optional: true, Computed: true,
 	NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 		"default":      boolAttribute("Whether this port group is for interfaces that choose none. Default: `false`."),
-		"vlan":         partAttribute("VLAN.", vlanAttributes()),
+		"vlan":         partAttribute("VLAN, on the networks that can have `vlan`.", vlanAttributes()),
 		"virtual_port": partAttribute("How interfaces are attached to a switch.", virtualPortAttributes()),
 		"bandwidth":    partAttribute("Limits for each interface.", bandwidthAttributes()),
 	}},

@@ -43,6 +43,35 @@ func (r *networkResource) checkHosts(
 	return diags
 }
 
+// checkVLANs returns an error for each declared VLAN that libvirt can't give to interfaces on some hosts. is has what
+// the network is to be, undeclared blocks as they are on the hosts.
+func checkVLANs(ctx context.Context, targets hostset.Set, config, is model) (diags diag.Diagnostics) {
+	_, known, _ := is.spec([]string{"forward", "virtual_port"})
+	spec, _, _ := is.spec([]string{"forward", "virtual_port", "vlan", "port_groups"})
+	if !known || onhosts.Undecided(is.Hosts) || config.VLAN.IsNull() && config.PortGroups.IsNull() {
+		return nil
+	}
+	answers := hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*[]network.Problem, error) {
+		info, err := h.Info(ctx)
+		if err != nil || info.Driver != "QEMU" { // libvirt's test driver has no real interfaces.
+			return nil, err
+		}
+		problems := spec.RefusedVLANs(info.LibvirtVersion)
+		return &problems, nil
+	})
+	hosts := map[network.Problem][]string{}
+	for _, a := range hostset.Found(answers) {
+		for _, p := range *a.Value {
+			hosts[p] = append(hosts[p], a.Host)
+		}
+	}
+	for p, names := range hosts {
+		diags.AddAttributeError(path.Root(p.Block), "Invalid network", fmt.Sprintf("%s\n\nHost: %s\n\n%s", p.Reason,
+			strings.Join(names, ", "), tfdiag.DestroyAnyway))
+	}
+	return diags
+}
+
 // anotherNetwork is the title of errors and warnings about networks of one host that have addresses in common.
 const anotherNetwork = "Address range of another network"
 

@@ -66,7 +66,12 @@ resource "virtfleet_virtual_machine" "web" {
 	config("10.213.22", "10.213.22.50", before)
 	has("refused", "10.213.22.50", before)
 	config("10.213.23", "10.213.23.60", after)
-	c.Run(t, "apply")
+	l.Virsh(t, "kvm1", "net-update", name, "add", "ip-dhcp-host", "<host mac='52:54:00:00:07:77' ip='10.213.22.77'/>",
+		"--live", "--config")
+	if out := c.Run(t, "apply"); !strings.Contains(out, "Reservations are removed") ||
+		!strings.Contains(out, `10.213.22.77, mac "52:54:00:00:07:77" (host kvm1)`) {
+		t.Errorf("another one's reservation: %s", out)
+	}
 	has("all of it changed", "10.213.23.60", after)
 	c.Run(t, "destroy")
 	if l.Has(t, "kvm1", "net-list", name) {

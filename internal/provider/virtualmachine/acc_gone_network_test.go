@@ -12,8 +12,8 @@ import (
 
 // TestAccVirtualMachine_goneNetwork: the plan of a start, of a restart and of a move misses what the VM's interfaces
 // are connected to, if that was removed from the host by hand: a bridge, a device, a network, the bridge of a network,
-// a filter. A VM that stays off isn't looked at, nor is an interface that is removed. What a network of the same
-// configuration is changed to counts.
+// a filter, a port group. It also says that libvirt can't give the VLAN of a port group. A VM that stays off isn't
+// looked at, nor is an interface that is removed. What a network of the same configuration is changed to counts.
 func TestAccVirtualMachine_goneNetwork(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -33,7 +33,7 @@ func TestAccVirtualMachine_goneNetwork(t *testing.T) {
 				"virsh net-destroy "+name+"-off; virsh net-undefine "+name+"-off; virsh nwfilter-undefine "+name)
 		})
 		sh(host, fmt.Sprintf(`%[1]s ip link add $link type bridge; ip link set $link up; done
-echo "<network><name>%[2]s-off</name></network>" >/run/%[2]s.xml
+echo "<network><name>%[2]s-off</name><portgroup name='prod'/></network>" >/run/%[2]s.xml
 virsh net-define /run/%[2]s.xml
 virsh net-start %[2]s-off
 echo "<filter name='%[2]s'><rule action='accept' direction='in'/></filter>" >/run/%[2]s.xml
@@ -43,7 +43,7 @@ virsh nwfilter-define /run/%[2]s.xml`, links, name))
 		"bridge": fmt.Sprintf("bridge = %q", bridge),
 		"direct": fmt.Sprintf("direct = { device = %q, mode = \"bridge\" }", device),
 		"of":     "network = virtfleet_network.of.name",
-		"off":    fmt.Sprintf("network = \"%s-off\"", name),
+		"off":    fmt.Sprintf("network = \"%s-off\", port_group = \"prod\"", name),
 		"filter": fmt.Sprintf("bridge = %q, filter = { name = %q }", spare, name),
 	}
 	declare := func(network string, keys []string, more hcl) {
@@ -95,11 +95,28 @@ virsh nwfilter-define /run/%[2]s.xml`, links, name))
 		t.Errorf("the VM is %s", state)
 	}
 
-	// The same of a move.
+	// What became of a port group.
+	prod := func(host, command, vlan string) {
+		t.Helper()
+		l.Virsh(t, host, "net-update", name+"-off", command, "portgroup", "<portgroup name='prod'>"+vlan+"</portgroup>",
+			"--live", "--config")
+	}
+	const vlan, refusal = "<vlan><tag id='7'/></vlan>", `port group "prod" of network "%s-off" (isolated) gives the ` +
+		"interface a VLAN with which no VM starts: VLAN tags need an Open vSwitch"
 	sh("kvm1", add(bridge)+add(device)+add(of)+add(spare)+"virsh net-start "+name+"-off\nvirsh nwfilter-define /run/"+name+
 		".xml\n")
 	declare(spare, []string{"of"}, nil)
 	tf.Run(t, "apply")
+	declare(spare, []string{"of", "off"}, nil)
+	tf.Run(t, "apply")
+	declare(spare, []string{"of", "off"}, always)
+	prod("kvm1", "delete", "")
+	expect(t, tf.Fail(t, "plan"), "interfaces.off.port_group", `its network "`+name+`-off" has no port group "prod"`)
+	prod("kvm1", "add", vlan)
+	expect(t, tf.Fail(t, "plan"), "interfaces.off.port_group", `host "kvm1": its `+fmt.Sprintf(refusal, name))
+	prod("kvm1", "modify", "")
+
+	// The same of a move.
 	declare(of, all, nil)
 	tf.Run(t, "apply")
 	sh("kvm2", remove)
@@ -107,6 +124,9 @@ virsh nwfilter-define /run/%[2]s.xml`, links, name))
 	misses(tf.Fail(t, "plan"), `host "kvm2" has no %s %q`, `n host "kvm2", `)
 	sh("kvm2", add(bridge)+add(device)+"virsh net-start "+name+"-off\nvirsh nwfilter-define /run/"+name+".xml\n")
 	declare(spare, all, hcl{"host": quote("kvm2")})
+	prod("kvm2", "modify", vlan)
+	expect(t, tf.Fail(t, "plan"), `n host "kvm2", `+fmt.Sprintf(refusal, name))
+	prod("kvm2", "modify", "")
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)

@@ -368,7 +368,7 @@ func TestAccInterface_running(t *testing.T) {
 
 	// What this host can't do.
 	for lan, says := range map[string]string{
-		`bridge = "vf-test0", vlan = { tags = [42] }`:                     "VLAN tags of an interface with bridge need",
+		`bridge = "vf-test0", vlan = { tags = [42] }`:                     "VLAN tags need an Open vSwitch (virtual_port)",
 		`bridge = "vf-test0", filter = { name = "no-such" }`:              `it has no network filter "no-such"`,
 		`direct = { device = "nonsense0", mode = "bridge" }`:              `it has no network device "nonsense0"`,
 		`network = "default", port_group = "no-such"`:                     `network "default" has no port group "no-such"`,
