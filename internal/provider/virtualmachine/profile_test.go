@@ -168,7 +168,7 @@ func TestProfile_whatIsDeclaredStays(t *testing.T) {
 		},
 		"serial ports": {
 			change: in{"devices": in{"serials": in{"ems": in{"type": "pty"}}}},
-			want:   map[string]string{"serial_console": "<unknown>", "guest_agent.enabled": "false"},
+			want:   map[string]string{"serial_console": `{"enabled":true}`, "guest_agent.enabled": "false"},
 		},
 		"nothing by an empty text": {
 			change: in{"machine_type": "", "devices": in{"tpm": in{"model": ""}}},
