@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccProvider_oneHostTwice: a host that is configured under two names gets no object under both. Removed under one of
-// them, the object would be gone under the other.
+// TestAccProvider_oneHostTwice: a host that is configured under two names gets no object under both. Removed under one
+// of them, the object would be gone under the other.
 func TestAccProvider_oneHostTwice(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

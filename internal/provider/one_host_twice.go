@@ -8,7 +8,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
@@ -26,7 +25,7 @@ func oneHostTwice(
 	if declared := planned.plannedHosts(); declared != nil {
 		hosts = hosts.Named(slices.Concat(declared, prior.hosts(req.TypeName))...)
 	}
-	err := hostset.Set(hosts).Distinct(ctx)
+	err := hosts.Distinct(ctx)
 	if err == nil {
 		return nil
 	}

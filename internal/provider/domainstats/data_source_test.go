@@ -55,8 +55,8 @@ func define(t *testing.T, l *lab.Lab, host, label, words string) (id, name strin
     <interface type="network"><source network="default"/><model type="virtio"/><alias name="ua-net-lan"/></interface>
     <serial type="file"><source path="%s"/></serial>
   </devices>
-</domain>`, name, id, label, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, export.Name, export.Host, export.Port,
-		lab.ConsoleLog(name)))
+</domain>`, name, id, label, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, export.Name, export.Host,
+		export.Port, lab.ConsoleLog(name)))
 	return id, name
 }
 

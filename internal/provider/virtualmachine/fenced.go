@@ -24,17 +24,17 @@ func (r *Resource) checkFenced(ctx context.Context, m *model) (diags diag.Diagno
 	for _, a := range answers {
 		if a.Runs {
 			diags.AddError("Virtual machine runs on a fenced host: "+name, fmt.Sprintf(
-				"hosts.%[1]s has fenced = true, but host %[1]q answers and runs virtual machine %[2]q. Created again, the virtual "+
-					"machine would run twice, and two guests could write to one disk.\n\nIf the host is up again, or the wrong host "+
-					"was fenced, remove fenced. If it is to be given up, switch it off, then plan again.", a.Host, name))
+				"hosts.%[1]s has fenced = true, but host %[1]q answers and runs virtual machine %[2]q. Created again, the "+
+					"virtual machine would run twice, and two guests could write to one disk.\n\nIf the host is up again, or the "+
+					"wrong host was fenced, remove fenced. If it is to be given up, switch it off, then plan again.", a.Host, name))
 			return diags
 		}
 	}
 	for _, a := range answers {
 		diags.AddWarning("Fenced host answers: "+a.Host, fmt.Sprintf(
-			"hosts.%[1]s has fenced = true, but host %[1]q answers. It doesn't run virtual machine %[2]q, which is created again on "+
-				"another host. If someone, or autostart, starts it on this host then, it runs twice.\n\nIf the host is up again, "+
-				"remove fenced before anything is applied. If it is to be given up, switch it off.", a.Host, name))
+			"hosts.%[1]s has fenced = true, but host %[1]q answers. It doesn't run virtual machine %[2]q, which is created "+
+				"again on another host. If someone, or autostart, starts it on this host then, it runs twice.\n\nIf the host is up "+
+				"again, remove fenced before anything is applied. If it is to be given up, switch it off.", a.Host, name))
 	}
 	return append(diags, m.warnSharedWith(fenced)...)
 }
@@ -54,7 +54,7 @@ func (m *model) warnSharedWith(fenced []string) diag.Diagnostics {
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"),
 		"Virtual machine is gone with its host: "+text(m.Name), fmt.Sprintf("Host %q, which had virtual machine %q last, is "+
-			"fenced. The virtual machine is created again with the same disks on network storage:%s\n\nMake sure that the host is "+
-			"off before you apply. If the guest still runs there, both write to these disks.", host, text(m.Name),
+			"fenced. The virtual machine is created again with the same disks on network storage:%s\n\nMake sure that the "+
+			"host is off before you apply. If the guest still runs there, both write to these disks.", host, text(m.Name),
 			lines.String()))}
 }
