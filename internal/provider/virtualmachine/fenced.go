@@ -33,8 +33,8 @@ func (r *Resource) checkFenced(ctx context.Context, m *model) (diags diag.Diagno
 	for _, a := range answers {
 		diags.AddWarning("Fenced host answers: "+a.Host, fmt.Sprintf(
 			"hosts.%[1]s has fenced = true, but host %[1]q answers. It doesn't run virtual machine %[2]q, which is created "+
-				"again on another host. If someone, or autostart, starts it on this host then, it runs twice.\n\nIf the host is up "+
-				"again, remove fenced before anything is applied. If it is to be given up, switch it off.", a.Host, name))
+				"again on another host. If someone, or autostart, starts it on this host then, it runs twice.\n\nIf the host is "+
+				"up again, remove fenced before anything is applied. If it is to be given up, switch it off.", a.Host, name))
 	}
 	return append(diags, m.warnSharedWith(fenced)...)
 }
