@@ -11,9 +11,6 @@ import (
 // ErrOtherHost says that a host's name leads to another host than before.
 var ErrOtherHost = errors.New("another host has its name")
 
-// ErrDuplicateHost says that two names lead to one host.
-var ErrDuplicateHost = errors.New("two configured hosts are one")
-
 // Place is where an object was last.
 type Place struct {
 	// Host is the name that the host had.
@@ -64,20 +61,4 @@ func (s Set) Locate(ctx context.Context, at Place) (name string, err error) {
 			"configured host that answers has the former UUID", ErrOtherHost, at.Host, at.UUID, uuid)
 	}
 	return at.Host, err
-}
-
-// Distinct returns ErrDuplicateHost if two names of the set lead to one host: what is created under one of them would
-// be removed under the other. A host that doesn't answer is left out.
-func (s Set) Distinct(ctx context.Context) error {
-	names := map[string]string{}
-	for _, a := range Found(Ask(ctx, s, func(ctx context.Context, h *libvirt.Host) (*string, error) {
-		uuid, err := Host{Conn: h}.UUID(ctx)
-		return &uuid, err
-	})) {
-		if other, taken := names[*a.Value]; taken && *a.Value != "" {
-			return fmt.Errorf("%w: hosts %q and %q are the same host (UUID %s)", ErrDuplicateHost, other, a.Host, *a.Value)
-		}
-		names[*a.Value] = a.Host
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package network
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,13 +54,14 @@ var filterFields = func() map[string][]string {
 // wantedValue says what a field has to be if libvirt refuses the value; "" if it accepts it, or if another check of
 // libvirt decides. Names of ports and hosts aren't values of libvirt.
 func wantedValue(field, value string) string {
-	_, notAddress := netip.ParseAddr(value)
-	_, notPort := strconv.ParseUint(value, 0, 16)
+	_, notPort := strconv.ParseUint(value, 10, 16)
+	// How an address may be shortened is libvirt's to say.
+	isName := strings.Trim(value, "0123456789abcdefABCDEFxX.:") != ""
 	switch ends := func(with string) bool { return strings.HasSuffix(field, with) }; {
 	case strings.HasPrefix(value, "$"): // a variable, which each VM has a value for
 	case (ends("portstart") || ends("portend")) && notPort != nil:
 		return "a port from 0 to 65535, nor a variable such as $PORT"
-	case (ends("ipaddr") || ends("ipfrom") || ends("ipto")) && notAddress != nil:
+	case (ends("ipaddr") || ends("ipfrom") || ends("ipto")) && isName:
 		return "an IP address, nor a variable such as $IP"
 	}
 	return ""

@@ -22,10 +22,13 @@ func oneHostTwice(
 		return nil
 	}
 	hosts := data.Fleet.Connections()
-	if declared := planned.plannedHosts(); declared != nil {
+	switch declared, known := planned.plannedHosts(); {
+	case !known:
+		return nil
+	case declared != nil:
 		hosts = hosts.Named(slices.Concat(declared, prior.hosts(req.TypeName))...)
 	}
-	err := hosts.Distinct(ctx)
+	err := data.HostUUIDs.Distinct(ctx, hosts)
 	if err == nil {
 		return nil
 	}

@@ -92,7 +92,8 @@ func plannedTwice(
 	case planned == nil:
 		is.Plan = meta.Destroy
 	case prior == nil:
-		object, is = planned, meta.Sighting{Plan: meta.Create, Hosts: planned.plannedHosts()}
+		hosts, _ := planned.plannedHosts()
+		object, is = planned, meta.Sighting{Plan: meta.Create, Hosts: hosts}
 	}
 	name := object.name(req.TypeName)
 	if name == "" {
@@ -110,13 +111,15 @@ func plannedTwice(
 	return nil
 }
 
-// plannedHosts returns the hosts that a new object is declared for: none for all, and while they aren't known.
-func (o wireObject) plannedHosts() (hosts []string) {
+// plannedHosts returns the hosts that an object is declared for, nil if it is declared for all, and whether they are
+// known.
+func (o wireObject) plannedHosts() (hosts []string, known bool) {
 	if host := o.text("host"); host != "" {
-		return []string{host}
+		return []string{host}, true
 	}
-	if raw, ok := o["hosts"]; !ok || msgpack.Unmarshal(raw, &hosts) != nil {
-		return nil
+	raw, ok := o["hosts"]
+	if ok && msgpack.Unmarshal(raw, &hosts) != nil {
+		return nil, false
 	}
-	return hosts
+	return hosts, true
 }

@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
-	"time"
 
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -49,33 +46,6 @@ func (s *Storage) SeenCopies(ctx context.Context, host, pool, name string) (copi
 	for _, v := range volumes {
 		if suffix, is := strings.CutPrefix(v.Name, name); is && copySuffix.MatchString(suffix) {
 			copies = append(copies, Ref{Pool: pool, Name: v.Name})
-		}
-	}
-	return copies
-}
-
-// namedTimeout is how long NamedCopies reads the content of copies.
-const namedTimeout = 10 * time.Minute
-
-// NamedCopies returns the volumes of the hosts' pool that are copies of an image of that name, whichever content they
-// have: those that are named like copies, and whose content is the one that the name says. Another volume may be named
-// like a copy, as with a time in its name, and nothing but the content tells that it isn't one, so that is read.
-func (s *Storage) NamedCopies(ctx context.Context, hosts hostset.Set, pool, name string) (copies []Ref) {
-	ctx, cancel := context.WithTimeout(ctx, namedTimeout)
-	defer cancel()
-	for _, host := range hosts.Names() {
-		for _, ref := range s.SeenCopies(ctx, host, pool, name) {
-			if slices.Contains(copies, ref) {
-				continue
-			}
-			for _, a := range hostset.Found(s.Volume(ctx, hosts.Named(host), ref)) {
-				is, err := s.isWhole(ctx, host, *a.Value, nil)
-				if is {
-					copies = append(copies, ref)
-				} else if err != nil {
-					s.Log.Debug("what may be a copy of an image can't be read", "host", host, "volume", ref.String(), "error", err)
-				}
-			}
 		}
 	}
 	return copies

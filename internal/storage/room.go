@@ -150,11 +150,6 @@ func (s *Storage) CheckRoom(ctx context.Context, host, pool string, d Demand, re
 	if !ok || h.Fenced {
 		return nil
 	}
-	if d.Now > 0 {
-		if err := s.Freshen(ctx, host, pool); err != nil { // What libvirt knew before counts.
-			s.Log.Debug("a storage pool was not refreshed", "host", host, "storage_pool", pool, "error", err)
-		}
-	}
 	list := seenVolumes(h)
 	err := checkRoom(ctx, h, list, pool, d)
 	if len(removed) > 0 && (errors.Is(err, ErrNoSpace) || errors.Is(err, ErrOvercommitted)) {

@@ -192,9 +192,10 @@ func (r *imageResource) warnOfExisting(
 	return diags
 }
 
-// checkRoom returns an error for each host whose pool has no room for a local image, as far as its size is known: a
-// warning if the host has a copy of an image of the name, which may be that one. A pool whose filesystem isn't mounted
-// gets no copy, which is an error if no host gets one.
+// checkRoom returns a warning for each host whose pool has no room for a local image, as far as its size is known. It
+// is no error: a host may have the copy already, the same plan may remove other volumes, and a plan knows only how much
+// room libvirt saw at its last reading of the pool. A pool whose filesystem isn't mounted gets no copy, which is an
+// error if no host gets one.
 func (r *imageResource) checkRoom(
 	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, source types.Object,
 ) (diags diag.Diagnostics) {
@@ -216,16 +217,12 @@ func (r *imageResource) checkRoom(
 		if r.Data.Planned.PoolChange(host, pool).From != "" {
 			continue
 		}
-		err := r.lackOfRoom(ctx, host, pool, bytes, data)
-		f := m.failure("create", err)
-		switch f.Host = host; {
+		switch err := r.lackOfRoom(ctx, host, pool, bytes, data); {
 		case errors.Is(err, storage.ErrUnmounted):
 			unmounted[host] = err
-		case err == nil:
-		case len(r.Data.Storage().SeenCopies(ctx, host, pool, m.Name.ValueString())) == 0:
-			diags.Append(f.AttributeError(path.Root("pool")))
-		default:
-			f.Happened = "the apply fails unless the host has the copy already, or there is room by then"
+		case err != nil:
+			f := m.failure("create", err)
+			f.Host, f.Happened = host, "the apply fails unless the host has the copy already, or there is room by then"
 			diags.Append(diag.WithPath(path.Root("pool"), f.Warning()))
 		}
 	}

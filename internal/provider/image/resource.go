@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -108,9 +105,6 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	if len(answers) == 0 && !importing {
 		return // No host has the pool, so the copies are unknown.
 	}
-	if importing {
-		resp.Diagnostics.Append(r.findSuperseded(ctx, s, hosts, &state)...)
-	}
 	removable := r.reviewSuperseded(ctx, s, hosts, &state)
 	// An earlier copy that disks are still based on is in no other state, so nothing else would remove it.
 	seen.Gone = seen.Gone && len(state.Superseded.Elements()) == 0
@@ -118,10 +112,11 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 		return
 	}
 	state.HostStates = value.NewStringMap(seen.States)
-	if imported && len(seen.Found) > 0 { // Without any, it is there as long as an earlier copy is.
+	if imported {
 		found := seen.Found[0].Value
 		state.Format = types.StringValue(found.Format)
 		state.VirtualSize = value.NewQuantityFromBytes(found.CapacityBytes)
+		state.Superseded = value.NewStringList([]string{})
 	}
 	n, _ = n.checked(ctx, state.Source, state.SHA256.ValueString())
 	n.Removable = removable
@@ -144,27 +139,6 @@ func withPool[T any](answers []hostset.Answer[T]) (with []hostset.Answer[T]) {
 		}
 	}
 	return with
-}
-
-// findSuperseded sets the earlier copies of an image that is being imported: no state has them any more, so nothing
-// would remove them. It leaves out what other resources of the state have.
-func (r *imageResource) findSuperseded(
-	ctx context.Context, s *storage.Storage, hosts hostset.Set, state *model,
-) (diags diag.Diagnostics) {
-	names := []string{}
-	for _, ref := range s.NamedCopies(ctx, hosts, state.Pool.ValueString(), state.Name.ValueString()) {
-		if ref != state.ref() && !r.Data.Saved.Has(TypeName, ref.String()) {
-			names = append(names, ref.Name)
-		}
-	}
-	slices.Sort(names)
-	state.Superseded = value.NewStringList(names)
-	if len(names) > 0 {
-		diags.Append(onhosts.TakenOver(path.Root("superseded"), fmt.Sprintf("Storage pool %q has other copies of an image "+
-			"of this name, of other content: %s. They become superseded of the imported image: once no disk is based on one, "+
-			"an apply removes it.", state.Pool.ValueString(), strings.Join(names, ", "))))
-	}
-	return diags
 }
 
 // reviewSuperseded forgets earlier copies that are gone, and records whether one can be removed.

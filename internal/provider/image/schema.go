@@ -122,7 +122,7 @@ func (*imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, resp
 			"virtual_size": computedQuantity("Size of the disk that a guest sees, such as `2Gi`."),
 			"superseded": schema.ListAttribute{
 				MarkdownDescription: "Copies of earlier content that disks are still based on. Once no disk is based " +
-					"on a copy, an apply removes it. An import lists the copies whose content matches their name.",
+					"on a copy, an apply removes it. An import doesn't find them: another configuration may have them.",
 				ElementType: types.StringType,
 				Computed:    true,
 			},

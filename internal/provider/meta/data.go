@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -51,6 +52,8 @@ type Data struct {
 	// Saved are the objects that resources had, since the provider was configured: those with a host_states, and the
 	// copies of images.
 	Saved Saved
+	// HostUUIDs tell whether two hosts are one.
+	HostUUIDs hostset.Known
 	// Refreshed says that Terraform has had a resource read since the provider was configured. It does that for a plan
 	// only, and not when it plans a change again while it carries out a plan. An error there would leave what
 	// create_before_destroy replaces as a deposed object, which Terraform restores if the change itself fails. A plan with

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -38,20 +40,42 @@ func (c Change) CheckNew(
 	if Undecided(planned) || c.Data.Saved.Has(c.TypeName, c.ImportID) {
 		return nil
 	}
-	have := map[string]error{}
+	have, ids := map[string]error{}, map[string]string{}
 	for _, a := range c.ask(ctx, targets) {
-		h, _ := targets.Host(a.Host)
-		begun, err := c.creation().Begun(ctx, h.Conn)
-		if err == nil && begun != *a.Value && !c.Data.Saved.Has(c.TypeName, *a.Value) {
-			have[a.Host] = fmt.Errorf("%w: the host has the %s", libvirt.ErrExists, c.Noun)
+		if !c.Data.Saved.Has(c.TypeName, *a.Value) {
+			have[a.Host], ids[a.Host] = fmt.Errorf("%w: the host has the %s", libvirt.ErrExists, c.Noun), *a.Value
 		}
 	}
+	if len(have) == 0 {
+		return nil
+	}
+	// The record of one host is for the objects of all: where its creation is complete, the record is gone already.
+	begun, known := c.begun(ctx, targets)
+	if !known {
+		return nil
+	}
+	maps.DeleteFunc(have, func(host string, _ error) bool { return slices.Contains(begun, ids[host]) })
 	if len(have) == 0 {
 		return nil
 	}
 	f, _ := c.existing(have)
 	f.Remedy += "\n\n" + tfdiag.DestroyAnyway
 	return append(diags, f.AttributeError(at))
+}
+
+// begun returns the UUIDs of the objects whose creation has begun by the records of the targets. known says that all
+// targets answered.
+func (c Change) begun(ctx context.Context, targets hostset.Set) (uuids []string, known bool) {
+	answers := hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*string, error) {
+		begun, err := c.creation().Begun(ctx, h)
+		return &begun, err
+	})
+	for _, a := range hostset.Found(answers) {
+		if *a.Value != "" {
+			uuids = append(uuids, *a.Value)
+		}
+	}
+	return uuids, len(hostset.Silent(answers)) == 0
 }
 
 // existing returns the failure of a creation on the hosts that have an object of the name already, and the errors of
