@@ -178,8 +178,8 @@ func TestLab_endShutsDownOnlyWhatPoliciesAllow(t *testing.T) {
 	}
 }
 
-// A drain is killed before it begins a step, and a user moves that VM elsewhere. The next drain has nothing to do for it,
-// and neither it nor the end of the maintenance says that the VM was moved where it was only planned to go.
+// A drain is killed before it begins a step, and a user moves that VM elsewhere. The next drain has nothing to do for
+// it, and neither it nor the end of the maintenance says that the VM was moved where it was only planned to go.
 func TestLab_endTellsWhereAVMWent(t *testing.T) {
 	t.Parallel()
 
@@ -206,8 +206,8 @@ func TestLab_endTellsWhereAVMWent(t *testing.T) {
 		t.Errorf("drained: %+v, %v; want that it went to %s", steps, err, went.Name)
 	}
 
-	stays := []string{fmt.Sprintf("virtual machine %q was to be moved to host %q, but left host %q in another way, and is "+
-		"on host %q now, where it stays", name, planned.Name, from.Name, went.Name)}
+	stays := []string{fmt.Sprintf("virtual machine %q was to be moved to host %q, but left host %q in another way, and "+
+		"is on host %q now, where it stays", name, planned.Name, from.Name, went.Name)}
 
 	if p, err := f.PlanRelease(t.Context(), from.Name, "m", true); err != nil || !slices.Equal(p.Unrestored, stays) {
 		t.Errorf("planned %+v, %v; want %q", p, err, stays)

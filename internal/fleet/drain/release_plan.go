@@ -287,8 +287,8 @@ func (r *releaseRun) decideMove(ctx context.Context, vm *inventory.VM, s hostrec
 
 // elsewhereText says where a VM is that left the host before the drain could move it.
 func (r *releaseRun) elsewhereText(vm *inventory.VM, s hostrecord.RecordedStep) string {
-	return fmt.Sprintf("was to be moved to host %q, but left host %q in another way, and is on host %q now, where it stays",
-		s.Target, r.host.Name, vm.Host)
+	return fmt.Sprintf("was to be moved to host %q, but left host %q in another way, and is on host %q now, where it "+
+		"stays", s.Target, r.host.Name, vm.Host)
 }
 
 // startsAfterMove reports whether the VM, which is off, is started once it is back: an earlier Release shut it down for

@@ -56,8 +56,8 @@ func (r Record) Unfinished() bool {
 	return r.Cordon != nil && r.Evacuation != nil && !r.Evacuation.Done
 }
 
-// Drain returns the drain of the maintenance that the host is under; nil for none. What a maintenance that ended has left
-// recorded, to be undone or continued later, is no drain.
+// Drain returns the drain of the maintenance that the host is under; nil for none. What a maintenance that ended has
+// left recorded, to be undone or continued later, is no drain.
 func (r Record) Drain() *Evacuation {
 	if r.Cordon == nil || r.Evacuation == nil || !r.Evacuation.Abandoned.IsZero() {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// checkPoolVolume checks a disk that the VM's definition names as a volume of a storage pool. libvirt looks it up in each
-// host's pool of that name, and it is never copied.
+// checkPoolVolume checks a disk that the VM's definition names as a volume of a storage pool. libvirt looks it up in
+// each host's pool of that name, and it is never copied.
 func (t preflight) checkPoolVolume(ctx context.Context, f *blockerList, disk domain.MobileDisk) {
 	at := "disks." + disk.Key
 	here, err := poolVolume(ctx, t.source, disk)

@@ -92,8 +92,9 @@ func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
 	blocks("nothing any more", nil)
 }
 
-// A disk that the definition names as a volume of a storage pool isn't copied, whatever copy_storage says: libvirt looks
-// it up in the target's pool of that name. What the target lacks blocks the move, and the remedy is one that helps.
+// A disk that the definition names as a volume of a storage pool isn't copied, whatever copy_storage says: libvirt
+// looks it up in the target's pool of that name. What the target lacks blocks the move, and the remedy is one that
+// helps.
 func TestLab_volumesOfPoolsAreLookedUpThere(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -105,7 +106,8 @@ func TestLab_volumesOfPoolsAreLookedUpThere(t *testing.T) {
 	l.Define(t, here.Name, fmt.Sprintf(`<domain type='qemu'><name>%s</name><memory unit='MiB'>32</memory>
   <os><type arch='x86_64' machine='q35'>hvm</type></os>
   <devices><disk type='volume' device='disk'><driver name='qemu' type='qcow2' cache='none'/>
-    <source pool='default' volume='%s'/><target dev='vda' bus='virtio'/></disk></devices></domain>`, name, path.Base(file)))
+    <source pool='default' volume='%s'/><target dev='vda' bus='virtio'/></disk></devices></domain>`,
+		name, path.Base(file)))
 	l.Virsh(t, here.Name, "start", name)
 	uuid := strings.TrimSpace(l.Virsh(t, here.Name, "domuuid", name))
 	check := func(what, want, message string) {
