@@ -82,8 +82,9 @@ type MobileDisk struct {
 	Block bool
 	// Network says that QEMU reaches the storage by itself, from any host. Empty says that there is no medium.
 	Network, Empty bool
-	// Other is a source of a kind that isn't modelled, see DiskSource.Other.
-	Other string
+	// Other is a source of a kind that isn't modelled, see DiskSource.Other. Pool and Volume are those of a source that
+	// each host looks up in its own storage pool of that name.
+	Other, Pool, Volume string
 	// ReadOnly says that the disk is never written. Shareable says that several VMs may write to it at a time.
 	ReadOnly, Shareable bool
 	Cache               string
@@ -270,6 +271,7 @@ func (d *Definition) mobileDisks() []MobileDisk {
 			Passphrase: read.Values[EncryptionSecret],
 			Path:       at, Block: read.Source.Block != "", Own: metadata.ownAt(at),
 			Network: read.Source.Network != nil, Empty: read.Source.isZero(), Other: read.Source.Other,
+			Pool: attr(source, "pool"), Volume: attr(source, "volume"),
 			ReadOnly: *read.ReadOnly, Shareable: child(e, "shareable") != nil, Cache: attr(child(e, "driver"), "cache"),
 			Reservations: child(source, "reservations") != nil, Backing: readBacking(e), Secrets: readSecrets(e),
 			Shared: slices.Contains(metadata.SharedDisks, have.key), Transient: child(e, "transient") != nil,

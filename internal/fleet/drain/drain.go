@@ -198,8 +198,10 @@ func (d *drainRun) prepare(ctx context.Context) error {
 		steps = evacuation.Compute(d.in)
 	}
 
-	d.steps, d.gone = mergeSteps(d.in, steps, d.Steps != nil, d.drainer.resumableSteps(ctx, d.Host, before))
+	resumed := d.drainer.resumableSteps(ctx, d.Host, before)
+	d.steps, d.gone = mergeSteps(d.in, steps, d.Steps != nil, resumed)
 	d.keepUnsafe()
+	d.noteWhereGone(ctx, resumed)
 
 	if d.Steps != nil {
 		if changes := stepChanges(d.steps, nil, d.in); len(changes) > 0 {

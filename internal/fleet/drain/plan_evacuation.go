@@ -18,7 +18,7 @@ type EvacuationPlan struct {
 	// Recorded says that the host is under maintenance, and that its record has these steps.
 	Recorded bool
 	// OnItsWay is a warning about a VM that is arriving at the host or leaving it, which the steps omit: the drain
-	// waits for it, and decides then. Nil means that there is none. Only plans of a maintenance have it.
+	// waits for it, and decides then. Nil means that there is none.
 	OnItsWay *inventory.Problem
 	// UnknownPins is a warning about VMs that leave although their configurations may bring them back. Nil means that
 	// there are none.
@@ -40,7 +40,6 @@ type EvacuationQuery struct {
 // PlanEvacuation returns how the host would be drained, as of the snapshot. For a host under maintenance it returns the
 // recorded steps while they hold. If they don't, because the drain was killed, ended before the host was drained, or
 // VMs have arrived since, it returns the steps of the next drain: those that are done, and the rest computed again.
-// While a VM is arriving or leaving it returns ErrBusy, unless a maintenance is planned.
 func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q EvacuationQuery) (EvacuationPlan, error) {
 	record, silent, err := dr.recordForPlan(ctx, name, q)
 	if err != nil {
@@ -48,7 +47,7 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 	}
 
 	e := record.Evacuation
-	p := EvacuationPlan{Recorded: record.Cordon != nil && e != nil}
+	p := EvacuationPlan{Recorded: record.Drain() != nil}
 
 	if p.Recorded && q.Maintenance {
 		p.Recorded = e.Done && record.Cordon.ID != q.ID // The record is another maintenance's.
@@ -62,11 +61,13 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 
 	in, onItsWay, err := dr.evacuationInput(ctx, dr.hosts.Host(name),
 		inputQuery{moveStopped: q.MoveStopped, askQEMU: q.AskQEMU, unsafe: unsafeMovesOf(e)})
+
+	moving := err
 	if err == nil && !q.Maintenance {
-		err = onItsWay
+		moving = onItsWay
 	}
 
-	if errors.Is(err, inventory.ErrBusy) && p.Recorded && !e.Ended {
+	if errors.Is(moving, inventory.ErrBusy) && p.Recorded && !e.Ended {
 		p.Steps = plainSteps(e.Steps) // A drain is running.
 
 		return p, nil
@@ -76,7 +77,7 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 		return EvacuationPlan{}, err
 	}
 
-	p.OnItsWay = onItsWayProblem(name, onItsWay)
+	p.OnItsWay = onItsWayProblem(name, onItsWay, q)
 	before := dr.resumableSteps(ctx, name, e)
 
 	if p.Recorded && !e.Ended && !e.Done {
@@ -89,7 +90,7 @@ func (dr *Drainer) PlanEvacuation(ctx context.Context, name string, q Evacuation
 	}
 
 	steps, _ := mergeSteps(in, evacuation.Compute(in), false, before)
-	if q.Maintenance && !p.Recorded {
+	if !p.Recorded { // What is done is no step of a drain that is still to begin.
 		steps = slices.DeleteFunc(steps, hostrecord.RecordedStep.Done)
 	}
 
@@ -128,17 +129,23 @@ func (dr *Drainer) nothingLeftOn(ctx context.Context, name string, e *hostrecord
 }
 
 // onItsWayProblem returns a warning about the VM that an onItsWayError is about, nil for none.
-func onItsWayProblem(host string, onItsWay error) *inventory.Problem {
+func onItsWayProblem(host string, onItsWay error, q EvacuationQuery) *inventory.Problem {
 	e, ok := errors.AsType[*onItsWayError](onItsWay)
 	if !ok {
 		return nil
 	}
 
+	then := "The drain waits until it has ended, or ends it if the run that began it is gone. Then it decides what is " +
+		"left to do"
+	if !q.Maintenance {
+		then = "The steps omit this virtual machine. A drain by these steps waits until the migration has ended, and stops " +
+			"before it begins if the virtual machine is on the host then"
+	}
+
 	return &inventory.Problem{
 		Attribute: "host", Summary: "Virtual machine is being migrated", Warning: true,
-		Detail: fmt.Sprintf("Virtual machine %q comes to host %q or leaves it by a migration that has not ended (%s). The "+
-			"drain waits until it has ended, or ends it if the run that began it is gone. Then it decides what is left to "+
-			"do", e.vm.Name, host, e.vm.StateFacts().HostStatesText()),
+		Detail: fmt.Sprintf("Virtual machine %q comes to host %q or leaves it by a migration that has not ended (%s). %s",
+			e.vm.Name, host, e.vm.StateFacts().HostStatesText(), then),
 	}
 }
 

@@ -1,12 +1,14 @@
 package drain_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
@@ -174,6 +176,49 @@ func TestLab_endShutsDownOnlyWhatPoliciesAllow(t *testing.T) {
 		maintained(t, f, from, coldMoved(on, running, to, true))
 		change(func(e *hostrecord.Evacuation) { e.Releasing, e.Steps[0].Returning = "m", true })
 	}
+}
+
+// A drain is killed before it begins a step, and a user moves that VM elsewhere. The next drain has nothing to do for
+// it, and neither it nor the end of the maintenance says that the VM was moved where it was only planned to go.
+func TestLab_endTellsWhereAVMWent(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	from, planned, went := l.StartHost(t), l.StartHost(t), l.StartHost(t)
+	f := ownFleet(t, "alice", from, planned, went)
+	name := lab.Name(t)
+	uuid := small(t, l, went, name, "")
+
+	step := hostrecord.RecordedStep{}
+	step.UUID, step.Name, step.Method, step.Target = uuid, name, evacuation.MethodLive, planned.Name
+	maintained(t, f, from, step)
+
+	if err := f.ChangeRecord(t.Context(), f.Host(from.Name), func(r *hostrecord.Record) error {
+		r.Evacuation.Done = false
+
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	steps, err := f.Drain(t.Context(), drain.Drain{Host: from.Name, ID: "m", Why: "a test"})
+	if err != nil || len(steps) != 1 || steps[0].Result != hostrecord.ResultMoved || steps[0].WentTo() != went.Name {
+		t.Errorf("drained: %+v, %v; want that it went to %s", steps, err, went.Name)
+	}
+
+	stays := []string{fmt.Sprintf("virtual machine %q was to be moved to host %q, but left host %q in another way, and "+
+		"is on host %q now, where it stays", name, planned.Name, from.Name, went.Name)}
+
+	if p, err := f.PlanRelease(t.Context(), from.Name, "m", true); err != nil || !slices.Equal(p.Unrestored, stays) {
+		t.Errorf("planned %+v, %v; want %q", p, err, stays)
+	}
+
+	released, err := f.Release(t.Context(), from.Name, "m", true)
+	if err != nil || !slices.Equal(released.Unrestored, stays) {
+		t.Errorf("ended: %+v, %v; want %q", released, err, stays)
+	}
+
+	onlyOn(t, f, uuid, went.Name)
 }
 
 // The host is empty when its drain begins, and a VM has come when the drain looks again. The drain fails, and says that

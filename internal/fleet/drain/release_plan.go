@@ -109,6 +109,8 @@ func (r *releaseRun) planStep(ctx context.Context, s hostrecord.RecordedStep) (r
 	switch {
 	case staysAway && err == nil && isSettled(vm, r.host):
 		return "", ""
+	case staysAway && err == nil && s.Arrived != "" && !isOnTarget(vm, s):
+		return "", r.elsewhereText(vm, s)
 	case staysAway:
 		return "", fmt.Sprintf("was moved to host %q by a drain that was not completed, and isn't moved back", s.Target)
 	case err != nil:
@@ -243,16 +245,15 @@ func (r *releaseRun) lastKnown(s hostrecord.RecordedStep) inventory.LastKnown {
 // decideMove decides about a VM that is to be moved back. A VM that runs and can't move live is shut down only if its
 // rule still allows that.
 func (r *releaseRun) decideMove(ctx context.Context, vm *inventory.VM, s hostrecord.RecordedStep) (decision, error) {
-	arrived := vm.Host == s.Target
-	if s.TargetUUID != "" {
-		arrived = vm.HostUUID == s.TargetUUID
-	}
+	arrived := isOnTarget(vm, s)
 
 	switch {
 	case r.startsHere(vm, s):
 		return decision{does: starts}, nil
 	case vm.On == r.host, arrived && isSettled(vm, r.host):
 		return decision{}, nil
+	case !arrived && s.Arrived != "":
+		return decision{unrestored: r.elsewhereText(vm, s)}, nil
 	case !arrived:
 		return decision{unrestored: fmt.Sprintf("was moved to host %q and is on host %q by now, where it stays", s.Target,
 			vm.Host)}, nil
@@ -282,6 +283,12 @@ func (r *releaseRun) decideMove(ctx context.Context, vm *inventory.VM, s hostrec
 	}
 
 	return d, nil
+}
+
+// elsewhereText says where a VM is that left the host before the drain could move it.
+func (r *releaseRun) elsewhereText(vm *inventory.VM, s hostrecord.RecordedStep) string {
+	return fmt.Sprintf("was to be moved to host %q, but left host %q in another way, and is on host %q now, where it "+
+		"stays", s.Target, r.host.Name, vm.Host)
 }
 
 // startsAfterMove reports whether the VM, which is off, is started once it is back: an earlier Release shut it down for

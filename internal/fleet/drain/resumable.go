@@ -49,11 +49,6 @@ func (dr *Drainer) resumableSteps(ctx context.Context, name string, e *hostrecor
 // others by now. So a host is recognized by its UUID if it is recorded, and the source of the VM's last migration may
 // have another name if that migration began before the drain was given up.
 func untouchedSince(vm *inventory.VM, host string, s hostrecord.RecordedStep, abandoned time.Time) bool {
-	there := vm.Host == s.Target
-	if s.TargetUUID != "" {
-		there = vm.HostUUID == s.TargetUUID
-	}
-
 	switch {
 	case s.Returning && !vm.Active: // The end of its maintenance shut it down.
 		return true
@@ -61,7 +56,7 @@ func untouchedSince(vm *inventory.VM, host string, s hostrecord.RecordedStep, ab
 		return !vm.Active // It was shut down.
 	case s.Target == "":
 		return vm.Host != host
-	case !there:
+	case !isOnTarget(vm, s):
 		return false
 	case len(vm.Metadata.Migrations) == 0:
 		return false

@@ -111,6 +111,38 @@ func resumeStep(
 	return step, gone
 }
 
+// noteWhereGone notes where the VMs are whose steps are done only because they are no longer on the host, and not
+// because the earlier drain recorded it. That may be another host than the planned one.
+func (d *drainRun) noteWhereGone(ctx context.Context, before *hostrecord.Evacuation) {
+	recorded := map[string]bool{}
+
+	if before != nil {
+		for _, s := range before.Steps {
+			recorded[s.UUID] = s.Done()
+		}
+	}
+
+	for i, s := range d.steps {
+		if _, here := d.in.VM(s.UUID); here || s.Result != hostrecord.ResultMoved || recorded[s.UUID] {
+			continue
+		}
+
+		vm, err := d.drainer.hosts.Find(ctx, s.UUID, d.lastKnown())
+		if err == nil && vm.On != d.host && !isOnTarget(vm, s) {
+			d.steps[i].Arrived = vm.Host
+		}
+	}
+}
+
+// isOnTarget reports whether the VM is on the target of its step. The target may have another name by now.
+func isOnTarget(vm *inventory.VM, s hostrecord.RecordedStep) bool {
+	if s.TargetUUID != "" {
+		return vm.HostUUID == s.TargetUUID
+	}
+
+	return vm.Host == s.Target
+}
+
 // undone returns the steps that are still to be done, without their results.
 func undone(steps []hostrecord.RecordedStep) []evacuation.Step {
 	return plainSteps(slices.DeleteFunc(slices.Clone(steps), hostrecord.RecordedStep.Done))

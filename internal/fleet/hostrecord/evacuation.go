@@ -105,7 +105,8 @@ type RecordedStep struct {
 	Stay []string `json:"-"`
 	// TargetUUID is the UUID of the step's target, whatever name the provider's hosts give it later; "" if not known.
 	TargetUUID string `json:"target_uuid,omitempty"`
-	// Arrived is the host on which a VM was found that another tool has moved. The step itself then has no target.
+	// Arrived is the host on which a VM was found that another tool has moved. The step itself then has no target, or
+	// another one, to which the VM was to go.
 	Arrived string `json:"arrived,omitempty"`
 	// Autostart says that the drain turned the VM's autostart off, so that its host doesn't start it meanwhile.
 	Autostart bool `json:"autostart,omitempty"`

@@ -56,6 +56,16 @@ func (r Record) Unfinished() bool {
 	return r.Cordon != nil && r.Evacuation != nil && !r.Evacuation.Done
 }
 
+// Drain returns the drain of the maintenance that the host is under; nil for none. What a maintenance that ended has
+// left recorded, to be undone or continued later, is no drain.
+func (r Record) Drain() *Evacuation {
+	if r.Cordon == nil || r.Evacuation == nil || !r.Evacuation.Abandoned.IsZero() {
+		return nil
+	}
+
+	return r.Evacuation
+}
+
 // MaintenanceID returns the id of the maintenance that the host is under, or of one that has ended and still has to
 // undo something; "" for none.
 func (r Record) MaintenanceID() string {

@@ -57,7 +57,9 @@ func (f *blockerList) checkCache(disk domain.MobileDisk) {
 // UnsafeRemedy says what to do if libvirt refuses a migration because the target may lack a disk (libvirt.ErrUnsafe).
 const UnsafeRemedy = "If the hosts share the file, say so: disks.<key>.shared = true (with cache = \"none\"), or " +
 	"migration_options.shared_filesystems. Otherwise have it in a storage pool that exists on both hosts (\"virsh " +
-	"pool-refresh\" shows libvirt a new file), and have it copied: migration_options.copy_storage = \"full\""
+	"pool-refresh\" shows libvirt a new file), and have it copied: migration_options.copy_storage = \"full\". A disk " +
+	"that its definition names as the volume of a pool (disks.<key>.other) isn't copied: set disks.<key>.file to its " +
+	"path, and restart the VM"
 
 // mayNotReach reports that the target may not reach a disk. libvirt refuses to migrate to a target that may lack a file
 // that the guest writes to. But if a disk of the VM is declared as shared, libvirt is told not to check, so the check

@@ -33,6 +33,10 @@ func (t preflight) plannedCopies(ctx context.Context, f *blockerList) []DiskCopy
 		if disk.Network || disk.Empty {
 			continue
 		}
+		if disk.Volume != "" {
+			t.checkPoolVolume(ctx, f, disk)
+			continue
+		}
 		if disk.Path == "" {
 			t.mayNotReach(f, disk, fmt.Sprintf("disk %q is %s, and whether the target reaches it can't be asked", disk.Key,
 				describeStorage(disk)), "Make sure that it does.")

@@ -91,3 +91,47 @@ func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
 	l.Virsh(t, here.Name, "blockjob", name, "vda", "--abort")
 	blocks("nothing any more", nil)
 }
+
+// A disk that the definition names as a volume of a storage pool isn't copied, whatever copy_storage says: libvirt
+// looks it up in the target's pool of that name. What the target lacks blocks the move, and the remedy is one that
+// helps.
+func TestLab_volumesOfPoolsAreLookedUpThere(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	here, there := l.Host("kvm1"), l.Host("kvm2")
+	source, target := open(t, here), open(t, there)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	file := image(t, l, here, path.Join(images, name+".qcow2"), "qcow2", "16M")
+	l.Define(t, here.Name, fmt.Sprintf(`<domain type='qemu'><name>%s</name><memory unit='MiB'>32</memory>
+  <os><type arch='x86_64' machine='q35'>hvm</type></os>
+  <devices><disk type='volume' device='disk'><driver name='qemu' type='qcow2' cache='none'/>
+    <source pool='default' volume='%s'/><target dev='vda' bus='virtio'/></disk></devices></domain>`,
+		name, path.Base(file)))
+	l.Virsh(t, here.Name, "start", name)
+	uuid := strings.TrimSpace(l.Virsh(t, here.Name, "domuuid", name))
+	check := func(what, want, message string) {
+		t.Helper()
+		m, err := Inspect(t.Context(), source, uuid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, copying := range []string{CopyNone, CopyFull} {
+			blockers, err := CheckHosts(t.Context(), m, source, target, Options{CopyStorage: copying})
+			if err != nil || len(blockers) != 1 || reasons(blockers)[0] != DisksNotLiveMigratable+" "+want ||
+				!strings.Contains(blockers[0].Message, message) {
+				t.Errorf("%s, copy_storage %s: %+v, %v; want %s: %s", what, copying, blockers, err, want, message)
+				continue
+			}
+			if remedy := `disks.vda.file = "` + file + `"`; !strings.Contains(blockers[0].Remedy, remedy) {
+				t.Errorf("%s: remedy %q; want %s", what, blockers[0].Remedy, remedy)
+			}
+		}
+	}
+	check("none", "False", `host "kvm2" has no such volume`)
+	image(t, l, there, file, "qcow2", "8M")
+	check("another size", "False", `on host "kvm2" that is another volume`)
+	l.Run(t, there.Name, "qemu-img", "resize", "-q", file, "16M")
+	l.RefreshPool(t, there.Name)
+	check("the same size", "Unknown", `whether it is the same storage is unknown`)
+}

@@ -28,11 +28,11 @@ var (
 	hostMemory      = gauge("virtfleet_host_memory_bytes", "The host's memory.")
 	memoryLimit     = gauge("virtfleet_host_memory_limit_bytes", "How much memory may be committed to virtual machines.")
 	committed       = gauge("virtfleet_host_memory_committed_bytes", "How much memory is committed to virtual machines.")
-	drainPhase      = gauge("virtfleet_host_drain", "The drain of the host that is recorded there, by its state: "+
-		"draining, drained, or failed where it ended before the host was empty. Value is 1.")
-	drainStart = gauge("virtfleet_host_drain_start_time_seconds", "When the drain that is recorded on the host began.")
+	drainPhase      = gauge("virtfleet_host_drain", "The drain of the maintenance that the host is under, by its "+
+		"state: draining, drained, or failed where it ended before the host was empty. Value is 1.")
+	drainStart = gauge("virtfleet_host_drain_start_time_seconds", "When the drain of virtfleet_host_drain began.")
 	drainSteps = gauge("virtfleet_host_drain_open_steps",
-		"How many virtual machines the recorded drain still has to move.")
+		"How many virtual machines the drain of virtfleet_host_drain still has to move.")
 )
 
 // addHosts adds the state of each host, whether it answers or not.
@@ -56,7 +56,7 @@ func (f *families) addHosts(all []observe.HostCondition) {
 		if c := h.Record.Cordon; c != nil {
 			f.add(cordonedSince, seconds1970(c.Since), node)
 		}
-		if e := h.Record.Evacuation; e != nil {
+		if e := h.Record.Drain(); e != nil {
 			f.add(drainPhase, new(1.0), node.with("state", drainState(e)))
 			f.add(drainStart, seconds1970(e.Since), node)
 			f.add(drainSteps, new(float64(e.Open())), node)

@@ -11,7 +11,7 @@ import (
 
 // TestAccEvacuationPlan_silentHost: a folder previews the drain of each host, and one host doesn't answer. With
 // on_unreachable = "keep", that one's steps are null, with a warning, and the plan of the others continues. Without it
-// the plan fails, and says what to set. A fenced host is the same.
+// the plan fails, and says what to set. A fenced host doesn't answer either, and never fails the plan.
 func TestAccEvacuationPlan_silentHost(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -29,10 +29,14 @@ data "virtfleet_evacuation_plan" "silent" { host = "silent" }
 		!strings.Contains(out, `With on_unreachable = "keep" in the provider block`) {
 		t.Errorf("the plan doesn't say how to continue: %s", out)
 	}
-	for name, ofSilent := range map[string]string{"silent": "", "fenced": "fenced = true"} {
-		tf.Config(t, config(`on_unreachable = "keep"`, ofSilent))
+	for name, c := range map[string]struct{ settings, ofSilent, why string }{
+		"silent":         {`on_unreachable = "keep"`, "", `on_unreachable is "keep"`},
+		"fenced":         {`on_unreachable = "keep"`, "fenced = true", `Host "silent" is fenced`},
+		"fenced, errors": {"", "fenced = true", `Host "silent" is fenced`},
+	} {
+		tf.Config(t, config(c.settings, c.ofSilent))
 		if out := tf.Run(t, "apply"); !strings.Contains(out, "Warning: Unable to plan evacuation") ||
-			!strings.Contains(out, `on_unreachable is "keep"`) || !strings.Contains(out, "Host: silent") {
+			!strings.Contains(out, c.why) || !strings.Contains(out, "Host: silent") {
 			t.Errorf("%s: the missing steps aren't explained: %s", name, out)
 		}
 		silent, _ := tf.State(t, evacuationplan.TypeName+".silent")

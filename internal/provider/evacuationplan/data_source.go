@@ -68,8 +68,8 @@ func (d *dataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp 
 			"steps": schema.ListNestedAttribute{
 				Computed: true,
 				MarkdownDescription: "One step for each VM, in the order in which they leave: by the `priority` of their " +
-					"policies, then by name. Null if the host doesn't answer and isn't under maintenance, and the provider's " +
-					"`on_unreachable` is `keep`.",
+					"policies, then by name. Null if the host is fenced, or doesn't answer and the provider's " +
+					"`on_unreachable` is `keep`, and it isn't under maintenance.",
 				NestedObject: schema.NestedAttributeObject{Attributes: evacuationsteps.DataSource()},
 			},
 			"blocked": schema.BoolAttribute{
@@ -98,12 +98,17 @@ func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 	})
 	if err != nil {
 		f := failure(tfdiag.Failure{Host: m.Host.ValueString(), Err: err})
-		if !d.Keeps(err) {
+		host := d.Data.Fleet.Host(m.Host.ValueString())
+		// One silent or fenced host must not stop the plans of a folder that previews the drain of each host.
+		switch {
+		case host != nil && host.Config.Fenced:
+			f.Remedy = "Its steps are null. The virtual machines of a fenced host are created on other hosts, without a drain."
+		case d.Keeps(err):
+			f.Remedy = "Its steps are null, because on_unreachable is \"keep\"."
+		default:
 			resp.Diagnostics.Append(f.Error())
 			return
 		}
-		// One silent host must not stop the plans of a folder that previews the drain of each host.
-		f.Remedy = "Its steps are null, because on_unreachable is \"keep\"."
 		resp.Diagnostics.Append(f.Warning())
 		resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 		return
@@ -116,8 +121,10 @@ func (d *dataSource) Read(ctx context.Context, req datasource.ReadRequest, resp 
 				m.Host.ValueString(), doubts),
 		}})...)
 	}
-	if plan.UnknownPins != nil {
-		resp.Diagnostics.Append(tfdiag.Problems([]fleet.Problem{*plan.UnknownPins})...)
+	for _, problem := range []*fleet.Problem{plan.OnItsWay, plan.UnknownPins} {
+		if problem != nil {
+			resp.Diagnostics.Append(tfdiag.Problems([]fleet.Problem{*problem})...)
+		}
 	}
 	m.Steps = evacuationsteps.FromFleet(plan.Steps)
 	m.Blocked = types.BoolValue(len(evacuation.BlockedSteps(plan.Steps)) > 0)
