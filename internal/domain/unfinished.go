@@ -46,33 +46,50 @@ func (s Staged) Unseen(live, persistent, seen Spec) []string {
 	return paths
 }
 
-// TakeBack returns want, which declares at these paths what runs, unless it declares something there, and the paths,
-// sorted, where it does. have has the keys of the paths, as live does. What want doesn't declare as a whole can't be
-// taken back: a device of an undeclared kind, and a part of the CPU or the memory, whose sizes follow from each other.
-func (s Spec) TakeBack(paths []string, have, live Spec) (want Spec, back []string) {
+// TakeBack returns want, which declares at some of these paths what runs, unless it declares something there. back are
+// the paths, sorted, where it does, and left are those that aren't declared either. have has the keys of the paths, as
+// live does. Only what means the same whatever else is declared is taken back: another source of a disk has another
+// format, and a part of the memory, the CPU or a device follows from the others.
+func (s Spec) TakeBack(paths []string, have, live Spec) (want Spec, back, left []string) {
 	if len(paths) == 0 {
-		return s, nil
+		return s, nil, nil
 	}
 	t := takingBack{paths: map[string]bool{}}
 	declared := flattenSpec(s)
 	for _, path := range paths {
-		if path = renamedPath(path, have, s); declared[path] == "" {
+		switch path = renamedPath(path, have, s); {
+		case declared[path] != "" || isSourceOf(path, s):
+		case standsAlone(path):
 			t.paths[path] = true
+		default:
+			left = append(left, path)
 		}
 	}
 	live = FollowDefinition(live, have, s)
 	want, _ = t.takeFields("", reflect.ValueOf(s), reflect.ValueOf(live)).Interface().(Spec)
-	for _, g := range deviceGroups {
-		touched := slices.ContainsFunc(t.back, func(path string) bool { return strings.HasPrefix(path, g.Path+".") })
-		if touched && !g.isDeclared(s.Values) && !g.Has(live.Values) {
-			for _, a := range g.Attributes {
-				delete(want.Values, g.At(a))
-			}
-			want.Values[g.model()] = None
-		}
+	for path := range t.paths {
+		left = append(left, path)
 	}
 	slices.Sort(t.back)
-	return want, t.back
+	slices.Sort(left)
+	return want, t.back, left
+}
+
+// isSourceOf reports whether the path is that of the source of a declared disk: without one, an empty drive is declared.
+func isSourceOf(path string, declared Spec) bool {
+	kind, key, _ := deviceOf(path)
+	_, is := declared.Disks[key]
+	return is && kind == "disks" && strings.HasSuffix(path, ".source")
+}
+
+// standsAlone reports whether what is at the path means the same whatever else is declared.
+func standsAlone(path string) bool {
+	kind, key, isDevice := deviceOf(path)
+	if !isDevice {
+		return path == "title" || path == "description"
+	}
+	name := strings.TrimPrefix(path, join(kind, key)+".")
+	return kind == "interfaces" && (name == "isolated" || name == "mtu" || strings.HasPrefix(name, "bandwidth."))
 }
 
 // renamedPath returns a path with the key that want has for the device.

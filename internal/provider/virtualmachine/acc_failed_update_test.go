@@ -119,7 +119,7 @@ func TestAccVirtualMachine_failedUpdateTakenBack(t *testing.T) {
 	}
 	config(nil)
 	expect(t, tf.Run(t, "plan"), "~ restart_required = true", "0 to add, 1 to change, 0 to destroy",
-		"Warning: Changes of a failed apply are taken back", "- description", "- title")
+		"Warning: Unfinished changes are taken back", "- description", "- title")
 	tf.Run(t, "apply")
 	for what, xml := range map[string]string{
 		"next": l.Virsh(t, host, "dumpxml", "--inactive", name), "running": l.Virsh(t, host, "dumpxml", name),

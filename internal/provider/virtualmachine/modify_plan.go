@@ -168,7 +168,7 @@ func (r *Resource) checkWithFleet(
 		err      error
 	)
 	desired := p.config.toFleet(p.state)
-	desired.Spec, _ = p.takeBack(desired.Spec)
+	desired.Spec, _, _ = p.takeBack(desired.Spec)
 	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
 	desired.Power, desired.Lost = o.power, p.lost
 	desired.PlannedObjects, desired.Made = r.Data.Planned.All(), r.Data.Volumes.AllMade()

@@ -106,7 +106,7 @@ func (p planning) plan() outcome {
 	o.diags.Append(p.sourcesKept(drifts)...)
 	existing := openAll(p.state.Disks)
 	o.diags.Append(p.strayDisks(existing)...)
-	want, back := p.takeBack(want)
+	want, back, left := p.takeBack(want)
 	o.want = want
 	need := p.restartNeeds(have, want).withoutDrifts(drifts)
 	if o.replace = need.replacePaths(); len(o.replace) > 0 {
@@ -132,6 +132,7 @@ func (p planning) plan() outcome {
 	if o.changed {
 		o.diags.Append(p.takenBackWarning(back)...)
 	} else {
+		o.diags.Append(p.leftWarning(left)...)
 		o.planned = *p.state
 		return o
 	}

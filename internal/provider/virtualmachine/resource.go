@@ -194,7 +194,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	working, cancel := tfdiag.Limited(ctx, "timeouts.update", timeout)
 	defer cancel()
 	desired := config.toFleet(&state)
-	desired.Spec, _ = p.takeBack(desired.Spec)
+	desired.Spec, _, _ = p.takeBack(desired.Spec)
 	o := p.plan()
 	desired.UpdatePolicy, desired.Power, desired.Migration = o.policy, o.power, config.migrationOptions()
 	desired.Transient, desired.Lost = p.transient, p.lost

@@ -28,11 +28,11 @@ func writeUnfinished(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM, n
 	return meta.WritePrivate(ctx, to, privateUnfinished, paths)
 }
 
-// takeBack returns what is declared with what runs in the place of unfinished changes that aren't declared any more,
-// and the paths of these.
-func (p planning) takeBack(want domain.Spec) (domain.Spec, []string) {
+// takeBack returns what is declared with what runs in the place of unfinished changes that aren't declared any more. It
+// returns the paths of these, and of those that stay, because what runs there may not fit what is declared.
+func (p planning) takeBack(want domain.Spec) (_ domain.Spec, back, left []string) {
 	if p.live == nil || p.transient || len(p.unfinished) == 0 {
-		return want, nil
+		return want, nil, nil
 	}
 	have := p.state.spec(nil)
 	return want.TakeBack(p.unfinished, have, domain.WithoutLibvirtDefaults(*p.live, have))
@@ -44,10 +44,23 @@ func (p planning) takenBackWarning(back []string) diag.Diagnostics {
 	if len(back) == 0 {
 		return nil
 	}
-	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("restart_required"),
-		"Changes of a failed apply are taken back", fmt.Sprintf(
-			"An apply that failed has left these changes in the definition of virtual machine %q on host %q, for its next "+
-				"start. The VM that runs doesn't have them, and they aren't declared any more. The apply takes them out of "+
-				"the definition:\n  - %s\n\nTo keep them, declare them again.",
-			text(p.state.Name), text(p.state.CurrentHost), strings.Join(back, "\n  - ")))}
+	return p.unfinishedWarning("Unfinished changes are taken back: ", back,
+		"The apply takes them out of the definition.", "To keep them, declare them again.")
+}
+
+// leftWarning says which changes the next start makes although nobody declares them.
+func (p planning) leftWarning(left []string) diag.Diagnostics {
+	if len(left) == 0 {
+		return nil
+	}
+	return p.unfinishedWarning("Unfinished changes stay: ", left, "The next start makes them.",
+		"To keep them, declare them again. Otherwise declare what the virtual machine is to have instead.")
+}
+
+func (p planning) unfinishedWarning(title string, paths []string, then, remedy string) diag.Diagnostics {
+	name := text(p.state.Name)
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("restart_required"), title+name, fmt.Sprintf(
+		"An apply that failed has left these changes in the definition of virtual machine %q on host %q. The VM that runs "+
+			"doesn't have them, and they aren't declared any more. %s\n  - %s\n\n%s",
+		name, text(p.state.CurrentHost), then, strings.Join(paths, "\n  - "), remedy))}
 }
