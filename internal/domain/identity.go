@@ -113,8 +113,12 @@ func validateIdentity(s Spec, c *checker) {
 // checkIDE checks that no disk is on IDE if the machine type has none.
 func checkIDE(s Spec, c *checker) {
 	for _, key := range sortedKeys(s.Disks) {
+		instead := "\"virtio\" or \"scsi\"."
+		if machineFamily(s.Machine) == "q35" {
+			instead = "\"sata\", which guests without virtio drivers also boot from, \"virtio\" or \"scsi\". Or use " +
+				"machine_type = \"pc\"."
+		}
 		c.require(s.Disks[key].Bus != "ide" || !expressFamily(s.Machine), "disks."+key+".bus", fmt.Sprintf(
-			"The machine type %q has no IDE. Use \"sata\" (on x86), which guests without virtio drivers also boot from, "+
-				"\"virtio\" or \"scsi\". Or use machine_type = \"pc\".", s.Machine))
+			"The machine type %q has no IDE. Use %s", s.Machine, instead))
 	}
 }

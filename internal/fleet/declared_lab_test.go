@@ -270,7 +270,7 @@ func TestLab_whatTheHostCannotDoFailsThePlan(t *testing.T) {
 	}{
 		"ide on q35": {func(s *domain.Spec) {
 			s.Disks = map[string]domain.Disk{"cd": {Device: "cdrom", Bus: "ide"}}
-		}, "IDE controllers are unsupported"},
+		}, `"q35" has no IDE`},
 		"a NIC that is no PCI device": {func(s *domain.Spec) {
 			s.Interfaces = map[string]domain.Interface{"net": {User: true, Model: "usb-net"}}
 		}, "PCI bus"},

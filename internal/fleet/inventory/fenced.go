@@ -2,6 +2,8 @@ package inventory
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,8 +16,14 @@ const fencedTimeout = 4 * time.Second
 // FencedAnswer is what a fenced host says about a VM. It should be off, and say nothing.
 type FencedAnswer struct {
 	Host string
-	// Runs says that the VM runs there, or is paused.
-	Runs bool
+	// Runs says that the VM runs there, or is paused. Unknown says that libvirt doesn't tell, although the host is up.
+	Runs, Unknown bool
+}
+
+// fencedStates are the states of a fenced host's domains, by UUID, and what is known of the host.
+type fencedStates struct {
+	of          map[string]libvirt.DomainState
+	up, unknown bool
 }
 
 // AskFenced returns the answers of the fenced hosts that do answer. Each is asked once, for all VMs, and for four
@@ -27,7 +35,7 @@ func (inv *Inventory) AskFenced(ctx context.Context, id string) (answers []Fence
 		hosts = append(hosts, inv.Host(name))
 	}
 
-	states := make([]map[string]libvirt.DomainState, len(hosts))
+	states := make([]fencedStates, len(hosts))
 
 	var wg sync.WaitGroup
 	for i, h := range hosts {
@@ -37,29 +45,32 @@ func (inv *Inventory) AskFenced(ctx context.Context, id string) (answers []Fence
 	wg.Wait()
 
 	for i, h := range hosts {
-		if states[i] != nil {
-			state, has := states[i][id]
-			answers = append(answers, FencedAnswer{Host: h.Name, Runs: has && state.Active()})
+		if said := states[i]; said.up {
+			state, has := said.of[id]
+			answers = append(answers, FencedAnswer{Host: h.Name, Runs: has && state.Active(), Unknown: said.unknown})
 		}
 	}
 
 	return answers
 }
 
-// statesOfFenced returns the states of the host's domains, by UUID, and nil if it doesn't answer.
-func (h *Host) statesOfFenced(ctx context.Context) map[string]libvirt.DomainState {
-	states, _ := h.fenced.get(ctx, "", func(ctx context.Context) (map[string]libvirt.DomainState, error) {
+func (h *Host) statesOfFenced(ctx context.Context) fencedStates {
+	states, _ := h.fenced.get(ctx, "", func(ctx context.Context) (fencedStates, error) {
 		asking, cancel := context.WithTimeout(ctx, fencedTimeout)
 		defer cancel()
 
 		all, err := h.Conn.Stats(asking, libvirt.StatsState)
-		if err != nil {
-			return nil, ctx.Err() // That it is silent is an answer, and isn't asked for again.
+		if err != nil { // That it is silent is an answer, and isn't asked for again.
+			up := slices.ContainsFunc([]error{libvirt.ErrNoDaemon, libvirt.ErrRefused, libvirt.ErrDenied}, func(kind error) bool {
+				return errors.Is(err, kind)
+			})
+
+			return fencedStates{up: up, unknown: up}, ctx.Err()
 		}
 
-		states := make(map[string]libvirt.DomainState, len(all))
+		states := fencedStates{up: true, of: make(map[string]libvirt.DomainState, len(all))}
 		for _, d := range all {
-			states[d.UUID] = d.State
+			states.of[d.UUID] = d.State
 		}
 
 		return states, nil

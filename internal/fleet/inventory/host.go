@@ -35,7 +35,7 @@ type Host struct {
 	filters  asked[existence]  // by name
 	postCopy asked[postCopySetting]
 	mounts   asked[mountTables]
-	fenced   asked[map[string]libvirt.DomainState] // of its domains
+	fenced   asked[fencedStates]
 	// mountsShown says what the last mounts had.
 	mountsShown shownMounts
 

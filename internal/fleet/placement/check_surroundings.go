@@ -162,18 +162,21 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 	var problems []inventory.Problem
 
 	keys := slices.Sorted(maps.Keys(d.Spec.Interfaces))
+	gets := func(key string) bool { return d.Spec.Interfaces[key].Network != "" && d.Strategy() != status.Halted }
 	read := sync.OnceValues(func() ([]libvirt.Network, error) {
 		return a.Host.Networks(ctx, func(networks []libvirt.Network) bool {
 			cached := func() ([]libvirt.Network, error) { return networks, nil } //nolint:unparam // as read
 
-			return !slices.ContainsFunc(keys, func(key string) bool { return len(fitsNetwork(a, d, key, cached)) > 0 })
+			return !slices.ContainsFunc(keys, func(key string) bool {
+				return len(fitsNetwork(a, d, key, cached)) > 0 || gets(key) && len(refusesVLAN(a, d, key, cached)) > 0
+			})
 		})
 	})
 
 	for _, key := range keys {
 		problems = append(problems, fitsNetwork(a, d, key, read)...)
 
-		if d.Spec.Interfaces[key].Network != "" && d.Strategy() != status.Halted {
+		if gets(key) {
 			problems = append(problems, lacksBridgeOfNetwork(ctx, a, d, key, read)...)
 			problems = append(problems, refusesVLAN(a, d, key, read)...)
 		}

@@ -51,7 +51,7 @@ func (p *Scheduler) planAdded(
 	return append(owned, together...)
 }
 
-// onHost returns the uses with the paths that volumes have on the host, as far as these are there, in place of their
+// onHost returns the uses with the sources that volumes have on the host, as far as these are there, in place of their
 // ids.
 func (d Desired) onHost(ctx context.Context, h *inventory.Host, uses []domain.DiskUse) []domain.DiskUse {
 	for i, use := range uses {
@@ -59,8 +59,13 @@ func (d Desired) onHost(ctx context.Context, h *inventory.Host, uses []domain.Di
 			continue // Its source is known.
 		}
 
-		if v, err := ExistingVolume(ctx, h, d.Volumes[use.Key]); err == nil {
-			uses[i].Source = domain.DiskSource{File: v.Path}
+		v, err := ExistingVolume(ctx, h, d.Volumes[use.Key])
+		if err != nil {
+			continue
+		}
+
+		if source, why, err := SourceOf(ctx, h, v); err == nil && why == "" {
+			uses[i].Source = source
 		}
 	}
 

@@ -84,10 +84,9 @@ func TestNetwork_refused(t *testing.T) {
 				`bandwidth.outbound\s+of\s+port\s+group\s+"a"\s+requires\s+average`),
 			step(`hosts = ["nowhere"]`, "isn't|is not a key"),
 			{
-				Config:   acctest.Local("") + "resource \"virtfleet_network\" \"this\" {\n name = \"default\"\n}",
-				PlanOnly: true,
+				Config: acctest.Local("") + "resource \"virtfleet_network\" \"this\" {\n name = \"default\"\n}",
 				ExpectError: regexp.MustCompile(`(?s)the\s+host\s+has\s+the\s+network\s+"default".*Host:\s+local.*` +
-					`terraform\s+import\s+virtfleet_network.*destroy\s+-refresh=false`),
+					`terraform\s+import\s+virtfleet_network`),
 			},
 		},
 	})

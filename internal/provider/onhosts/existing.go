@@ -30,8 +30,8 @@ func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
 	data.Saved.Note(req.TypeName, saved.ID)
 }
 
-// CheckNew returns an error that names the targets which have an object of the name already: Create would fail. It
-// leaves out an object that a resource of the state has, because the plan may replace it, one that a killed run has
+// CheckNew returns a warning that names the targets which have an object of the name already: Create would fail. It is
+// no error: before Terraform destroys other objects, it plans to create those that its state doesn't have. It leaves out an object that a resource of the state has, because the plan may replace it, one that a killed run has
 // left, which Create takes over, and hosts that don't answer. planned is the attribute hosts in the plan, and at is the
 // attribute that names the object.
 func (c Change) CheckNew(
@@ -59,8 +59,8 @@ func (c Change) CheckNew(
 		return nil
 	}
 	f, _ := c.existing(have)
-	f.Remedy += "\n\n" + tfdiag.DestroyAnyway
-	return append(diags, f.AttributeError(at))
+	f.Happened = "the apply will fail"
+	return append(diags, diag.WithPath(at, f.Warning()))
 }
 
 // begun returns the UUIDs of the objects whose creation has begun by the records of the targets. known says that all

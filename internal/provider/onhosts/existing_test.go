@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// TestCheckNew: the plan of a new object that hosts have already is refused by one error that names them, and so is its
-// creation. An object of the state isn't another one, and a host that doesn't answer has none.
+// TestCheckNew: the plan of a new object that hosts have already has one warning that names them, and its creation fails
+// with one such error. An object of the state isn't another one, and a host that doesn't answer has none.
 func TestCheckNew(t *testing.T) {
 	t.Parallel()
 	has := map[string]string{"kvm1": "x", "kvm3": "y"}
@@ -55,7 +55,7 @@ func TestCheckNew(t *testing.T) {
 			}
 			targets, _ := Targets(data, c.hosts)
 			said := change.CheckNew(t.Context(), targets, c.hosts, path.Root("name"))
-			if said.HasError() != (c.names != "") || len(said) > 1 {
+			if said.HasError() || (len(said) == 1) != (c.names != "") {
 				t.Fatalf("the plan says %v", said)
 			}
 			if c.names == "" || c.saved != "" {

@@ -42,9 +42,6 @@ func TestStoragePool_refused(t *testing.T) {
 			step("name = \"x\"\ntype = \"tape\"", "iscsi-direct"),
 			step("name = \"x\"\ntype = \"dir\"\ntarget = { path = \"x\" }", `"x"\s+isn't\s+an\s+absolute\s+path`),
 			step("name = \"x\"\ntype = \"dir\"\ntarget = { path = \"/x\" }\nhosts = [\"nowhere\"]", "Unknown host"),
-			step("name = \"default-pool\"\ntype = \"dir\"\ntarget = { path = \"/x\" }",
-				`(?s)the\s+host\s+has\s+the\s+storage\s+pool\s+"default-pool".*Host:\s+local.*`+
-					`terraform\s+import\s+virtfleet_storage_pool.*destroy\s+-refresh=false`),
 		},
 	})
 }

@@ -47,7 +47,7 @@ func TestAccProfile_life(t *testing.T) {
 	}
 	// What the lab's KVM lacks, or that it has none, is refused in the plan, and left out where it is declared so.
 	config("linux", kvm(nil))
-	refusal, lacking, imported := `has no platform.hyperv.frequencies`, kvm(hcl{"platform": `{ hyperv = {
+	refusal, lacking, imported := `platform.hyperv.frequencies "frequencies"`, kvm(hcl{"platform": `{ hyperv = {
     vpindex = false, runtime = false, synic = false, stimer = false, frequencies = false, tlbflush = false, ipi = false
   } }`}), "kvm"
 	accelerated := hasKVM(t, l, host)

@@ -3,6 +3,7 @@ package virtualmachine
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -33,7 +34,7 @@ func writeDefined(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag
 	if vm.LiveSpec != nil && vm.PersistentSpec != nil {
 		runs, next := vm.LiveSpec.Memory, vm.PersistentSpec.Memory
 		if runs.Installed != nil && next.Installed != nil && next.Size != nil &&
-			*next.Installed > *runs.Installed && *next.Installed > *next.Size {
+			*next.Installed > *runs.Installed && *next.Installed > *next.Size && !stagesMemory(vm.Metadata) {
 			d.Memory, d.Taken = *next.Installed, *runs.Installed
 		}
 	}
@@ -41,6 +42,19 @@ func writeDefined(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag
 		return meta.WritePrivate(ctx, to, privateDefined, nil)
 	}
 	return meta.WritePrivate(ctx, to, privateDefined, d)
+}
+
+// stagesMemory reports whether the provider itself has given a VM other memory, or NUMA cells with their memory, for its
+// next start.
+func stagesMemory(m domain.Metadata) bool {
+	for _, staged := range []domain.Staged{m.Staged, m.Unfinished} {
+		for path := range staged {
+			if path == "cpu.numa" || strings.HasPrefix(path, "memory.") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // warnAboutMemory warns that someone has given a VM memory for its next start, in addition to its size. The host has to

@@ -109,7 +109,7 @@ resource "virtfleet_storage_pool" "this" {
 	})
 }
 
-// TestVolume_exists: the plan of a new volume is refused if the pool has another one of the name.
+// TestVolume_exists: a new volume is refused if the pool has another one of the name.
 func TestVolume_exists(t *testing.T) {
 	t.Parallel()
 	acctest.NeedsTerraform(t)
@@ -132,9 +132,9 @@ func TestVolume_exists(t *testing.T) {
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		Steps: []resource.TestStep{
 			{
-				Config: acctest.Local("") + config("this", "theirs"), PlanOnly: true,
+				Config: acctest.Local("") + config("this", "theirs"),
 				ExpectError: regexp.MustCompile(`(?s)storage\s+pool\s+"default-pool"\s+has\s+a\s+volume\s+"theirs".*` +
-					`import\s+\{\s+to = virtfleet_volume\.this\s+id = "default-pool/theirs".*destroy\s+-refresh=false`),
+					`import\s+\{\s+to = virtfleet_volume\.this\s+id = "default-pool/theirs"`),
 			},
 			{Config: acctest.Local("") + config("this", "ours")},
 			{Config: acctest.Local("") + config("this", "ours"), Taint: []string{address}}, // It is replaced.

@@ -18,7 +18,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -303,7 +302,7 @@ func (r *volumeResource) checkPool(
 	}
 }
 
-// checkExists returns an error if the host has another volume of the name, as far as its pool knows that. It is none
+// checkExists returns a warning if the host has another volume of the name, as far as its pool knows that. It is none
 // while the state has a volume of the name: that may be replaced.
 func (r *volumeResource) checkExists(ctx context.Context, host string, plan *model) (diags diag.Diagnostics) {
 	ref := plan.ref()
@@ -313,10 +312,8 @@ func (r *volumeResource) checkExists(ctx context.Context, host string, plan *mod
 	}
 	if err := r.Data.Storage().CheckNew(ctx, host, ref); errors.Is(err, libvirt.ErrExists) {
 		f := r.existsFailure(ctx, host, plan, err)
-		if f.Remedy != "" { // Otherwise the error has its own.
-			f.Remedy += "\n\n" + tfdiag.DestroyAnyway
-		}
-		diags.Append(f.AttributeError(path.Root("name")))
+		f.Happened = "the apply will fail"
+		diags.Append(diag.WithPath(path.Root("name"), f.Warning()))
 	}
 	return diags
 }
