@@ -48,7 +48,7 @@ func (p planning) takenBackWarning(back []string) diag.Diagnostics {
 		"The apply takes them out of the definition.", "To keep them, declare them again.")
 }
 
-// leftWarning says which changes the next start makes although nobody declares them.
+// leftWarning says which changes the next start makes although they are not declared any more.
 func (p planning) leftWarning(left []string) diag.Diagnostics {
 	if len(left) == 0 {
 		return nil
