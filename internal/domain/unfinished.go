@@ -75,7 +75,8 @@ func (s Spec) TakeBack(paths []string, have, live Spec) (want Spec, back, left [
 	return want, t.back, left
 }
 
-// isSourceOf reports whether the path is that of the source of a declared disk: without one, an empty drive is declared.
+// isSourceOf reports whether the path is that of the source of a declared disk: without one, an empty drive is
+// declared.
 func isSourceOf(path string, declared Spec) bool {
 	kind, key, _ := deviceOf(path)
 	_, is := declared.Disks[key]

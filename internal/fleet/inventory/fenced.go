@@ -61,9 +61,8 @@ func (h *Host) statesOfFenced(ctx context.Context) fencedStates {
 
 		all, err := h.Conn.Stats(asking, libvirt.StatsState)
 		if err != nil { // That it is silent is an answer, and isn't asked for again.
-			up := slices.ContainsFunc([]error{libvirt.ErrNoDaemon, libvirt.ErrRefused, libvirt.ErrDenied}, func(kind error) bool {
-				return errors.Is(err, kind)
-			})
+			answered := []error{libvirt.ErrNoDaemon, libvirt.ErrRefused, libvirt.ErrDenied}
+			up := slices.ContainsFunc(answered, func(kind error) bool { return errors.Is(err, kind) })
 
 			return fencedStates{up: up, unknown: up}, ctx.Err()
 		}

@@ -100,8 +100,12 @@ func TestCheckRoom(t *testing.T) {
 		data  int // how much of them isn't zeros
 		want  int
 	}{
-		{"vg", 1 << 20, 0, 0}, {"vg", 1 << 40, 0, 1}, {"vms", 1 << 40, 0, 0}, {"vms", 1 << 40, 2 << 20, 0},
-		{"vms", 4 << 20, 4 << 20, 1}, {"absent", 1 << 40, 0, 0},
+		{"vg", 1 << 20, 0, 0},
+		{"vg", 1 << 40, 0, 1},
+		{"vms", 1 << 40, 0, 0},
+		{"vms", 1 << 40, 2 << 20, 0},
+		{"vms", 4 << 20, 4 << 20, 1},
+		{"absent", 1 << 40, 0, 0},
 	} {
 		content := bytes.Repeat([]byte("x"), c.data)
 		if err := errors.Join(os.WriteFile(file, content, 0o600), os.Truncate(file, c.bytes)); err != nil {

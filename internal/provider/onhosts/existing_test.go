@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
-// TestCheckNew: the plan of a new object that hosts have already has one warning that names them, and its creation fails
-// with one such error. An object of the state isn't another one, and a host that doesn't answer has none.
+// TestCheckNew: the plan of a new object that hosts have already has one warning that names them, and its creation
+// fails with one such error. An object of the state isn't another one, and a host that doesn't answer has none.
 func TestCheckNew(t *testing.T) {
 	t.Parallel()
 	has := map[string]string{"kvm1": "x", "kvm3": "y"}

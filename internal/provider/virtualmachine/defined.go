@@ -44,8 +44,8 @@ func writeDefined(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag
 	return meta.WritePrivate(ctx, to, privateDefined, d)
 }
 
-// stagesMemory reports whether the provider itself has given a VM other memory, or NUMA cells with their memory, for its
-// next start.
+// stagesMemory reports whether the provider itself has given a VM other memory, or NUMA cells with their memory, for
+// its next start.
 func stagesMemory(m domain.Metadata) bool {
 	for _, staged := range []domain.Staged{m.Staged, m.Unfinished} {
 		for path := range staged {

@@ -31,15 +31,15 @@ func (r *Resource) checkFenced(ctx context.Context, m *model) (diags diag.Diagno
 		}
 	}
 	for _, a := range answers {
-		says := "It doesn't run virtual machine %[2]q, which would be created again on another host. If someone, or autostart, " +
-			"starts it on this host then, it runs twice."
+		says := "It doesn't run virtual machine %[2]q, which would be created again on another host. If someone, or " +
+			"autostart, starts it on this host then, it runs twice."
 		if a.Unknown {
 			says = "Its libvirt doesn't say whether it runs virtual machine %[2]q, which would be created again on another " +
 				"host: then it may run twice, and two guests may write to one disk."
 		}
-		diags.AddWarning("Fenced host answers: "+a.Host, fmt.Sprintf("hosts.%[1]s has fenced = true, but host %[1]q answers. "+
-			says+"\n\nIf the host is up again, remove fenced before anything is applied. If it is to be given up, switch it off.",
-			a.Host, name))
+		diags.AddWarning("Fenced host answers: "+a.Host, fmt.Sprintf("hosts.%[1]s has fenced = true, but host %[1]q "+
+			"answers. "+says+"\n\nIf the host is up again, remove fenced before anything is applied. If it is to be given "+
+			"up, switch it off.", a.Host, name))
 	}
 	return append(diags, m.warnSharedWith(fenced)...)
 }

@@ -105,9 +105,9 @@ func (m *model) refuseOthers(at lastPlace, has []hostset.Answer[libvirt.Volume])
 		"and none that used the volume, uses it there, or it isn't the only one. Nothing is changed.", last, why,
 		strings.Join(others, " "))
 	f.Remedy = fmt.Sprintf("If the hosts have the same storage there, set shared = true in its virtfleet_storage_pool, "+
-		"and apply that first, with -target. Otherwise find out where the data is. If the volume was moved or restored there, take it out of the "+
-		"state with \"terraform state rm\", and import it with the id %s. If it is lost, take it out of the state: the "+
-		"next apply creates it again, without its data.", strings.Join(ids, " or "))
+		"and apply that first, with -target. Otherwise find out where the data is. If the volume was moved or restored "+
+		"there, take it out of the state with \"terraform state rm\", and import it with the id %s. If it is "+
+		"lost, take it out of the state: the next apply creates it again, without its data.", strings.Join(ids, " or "))
 	return f
 }
 
