@@ -32,9 +32,9 @@ func NoteSaved(data *meta.Data, req *tfprotov6.UpgradeResourceStateRequest) {
 
 // CheckNew returns a warning that names the targets which have an object of the name already: Create would fail. It is
 // no error: before Terraform destroys other objects, it plans to create those that its state doesn't have. It leaves
-// out an object that a resource of the state has, because the plan may replace it, one that a killed run has left, which
-// Create takes over, and hosts that don't answer. planned is the attribute hosts in the plan, and at is the attribute
-// that names the object.
+// out an object that a resource of the state has, because the plan may replace it, one that a killed run has left,
+// which Create takes over, and hosts that don't answer. planned is the attribute hosts in the plan, and at is the
+// attribute that names the object.
 func (c Change) CheckNew(
 	ctx context.Context, targets hostset.Set, planned types.Set, at path.Path,
 ) (diags diag.Diagnostics) {
