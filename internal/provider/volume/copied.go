@@ -41,7 +41,8 @@ func (r *volumeResource) warnWritten(
 func (r *volumeResource) refusesEncryptedGrowth(
 	ctx context.Context, state *model, resp *resource.ModifyPlanResponse,
 ) bool {
-	if !attributes(resp.Plan.Raw)["encryption"].IsFullyKnown() {
+	// What libvirt takes for encryption in another volume may be what its guest has written there.
+	if state.Encryption == nil || !attributes(resp.Plan.Raw)["encryption"].IsFullyKnown() {
 		return false
 	}
 	host := state.CurrentHost.ValueString()
