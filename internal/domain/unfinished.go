@@ -2,7 +2,6 @@ package domain
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -54,25 +53,46 @@ func (s Spec) TakeBack(paths []string, have, live Spec) (want Spec, back, left [
 	if len(paths) == 0 {
 		return s, nil, nil
 	}
-	t := takingBack{paths: map[string]bool{}}
+	live = FollowDefinition(live, have, s)
 	declared := flattenSpec(s)
+	want = s
+	want.Values, want.Interfaces = maps.Clone(s.Values), maps.Clone(s.Interfaces)
 	for _, path := range paths {
 		switch path = renamedPath(path, have, s); {
 		case declared[path] != "" || isSourceOf(path, s):
-		case standsAlone(path):
-			t.paths[path] = true
+		case standsAlone(path) && takeValue(&want, path, live):
+			back = append(back, path)
 		default:
 			left = append(left, path)
 		}
 	}
-	live = FollowDefinition(live, have, s)
-	want, _ = t.takeFields("", reflect.ValueOf(s), reflect.ValueOf(live)).Interface().(Spec)
-	for path := range t.paths {
-		left = append(left, path)
-	}
-	slices.Sort(t.back)
+	slices.Sort(back)
 	slices.Sort(left)
-	return want, t.back, left
+	return want, back, left
+}
+
+// takeValue declares at the path what runs. It returns false if the device there isn't declared, or doesn't run.
+func takeValue(want *Spec, path string, live Spec) bool {
+	kind, key, isDevice := deviceOf(path)
+	if !isDevice {
+		if want.Values == nil {
+			want.Values = Values{}
+		}
+		want.Values[path] = live.Values[path]
+		return true
+	}
+	is, declared := want.Interfaces[key]
+	runs, running := live.Interfaces[key]
+	if !declared || !running {
+		return false
+	}
+	if is.Values = maps.Clone(is.Values); is.Values == nil {
+		is.Values = Values{}
+	}
+	name := strings.TrimPrefix(path, join(kind, key)+".")
+	is.Values[name] = runs.Values[name]
+	want.Interfaces[key] = is
+	return true
 }
 
 // isSourceOf reports whether the path is that of the source of a declared disk: without one, an empty drive is
@@ -108,96 +128,4 @@ func renamedPath(path string, have, want Spec) string {
 		}
 	}
 	return path
-}
-
-// takingBack has the paths that are to be taken back, without those that were, which are in back.
-type takingBack struct {
-	paths map[string]bool
-	back  []string
-}
-
-// take returns want with what runs at the paths.
-func (t *takingBack) take(path string, want, runs reflect.Value) reflect.Value {
-	switch {
-	case want.Type() == reflect.TypeFor[Row]():
-		return t.takeValues(path, want, runs)
-	case want.Kind() == reflect.Map:
-		for _, key := range want.MapKeys() {
-			if is := runs.MapIndex(key); is.IsValid() {
-				want.SetMapIndex(key, t.take(join(path, key.String()), want.MapIndex(key), is))
-			}
-		}
-		return want
-	case !isLeaf(want.Type()):
-		_, _, isDevice := deviceOf(path)
-		if !isDevice && !want.IsZero() {
-			return want
-		}
-		return t.takeFields(path, want, runs)
-	case t.paths[path] && !runs.IsZero():
-		t.back = append(t.back, path)
-		return runs
-	default:
-		return want
-	}
-}
-
-// takeFields is take for a struct. Its values come last: they are at the paths that no other field has.
-func (t *takingBack) takeFields(path string, want, runs reflect.Value) reflect.Value {
-	all := reflect.New(want.Type()).Elem()
-	all.Set(want)
-	values := -1
-	for i := range want.NumField() {
-		field, at := want.Type().Field(i), join(path, step(want.Type().Field(i)))
-		switch {
-		case field.Tag.Get("path") == "-":
-		case field.Type == reflect.TypeFor[Values]():
-			values = i
-		default:
-			all.Field(i).Set(t.take(at, cloneMap(want.Field(i)), runs.Field(i)))
-			delete(t.paths, at)
-		}
-	}
-	if values >= 0 {
-		all.Field(values).Set(t.takeValues(path, want.Field(values), runs.Field(values)))
-	}
-	return all
-}
-
-// takeValues is take for values, which are declared one by one.
-func (t *takingBack) takeValues(path string, want, runs reflect.Value) reflect.Value {
-	all := cloneMap(want)
-	for _, at := range slices.Sorted(maps.Keys(t.paths)) {
-		name, within := at, groupOf(at) != ""
-		if path != "" {
-			name, within = strings.CutPrefix(at, path+".")
-		}
-		key := reflect.ValueOf(name)
-		if !within || all.MapIndex(key).IsValid() {
-			continue
-		}
-		if all.IsNil() {
-			all = reflect.MakeMap(want.Type())
-		}
-		said := runs.MapIndex(key)
-		if !said.IsValid() {
-			said = reflect.ValueOf("")
-		}
-		all.SetMapIndex(key, said)
-		t.back = append(t.back, at)
-		delete(t.paths, at)
-	}
-	return all
-}
-
-// cloneMap returns a copy of a map, and any other value as it is.
-func cloneMap(v reflect.Value) reflect.Value {
-	if v.Kind() != reflect.Map || v.IsNil() {
-		return v
-	}
-	all := reflect.MakeMapWithSize(v.Type(), v.Len())
-	for _, key := range v.MapKeys() {
-		all.SetMapIndex(key, v.MapIndex(key))
-	}
-	return all
 }
