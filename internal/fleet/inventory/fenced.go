@@ -54,6 +54,7 @@ func (inv *Inventory) AskFenced(ctx context.Context, id string) (answers []Fence
 	return answers
 }
 
+// statesOfFenced returns what a fenced host says of its domains. It is asked once.
 func (h *Host) statesOfFenced(ctx context.Context) fencedStates {
 	states, _ := h.fenced.get(ctx, "", func(ctx context.Context) (fencedStates, error) {
 		asking, cancel := context.WithTimeout(ctx, fencedTimeout)
