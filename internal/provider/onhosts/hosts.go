@@ -120,7 +120,8 @@ type Observation[T any] struct {
 	States map[string]string
 	// Found are the answers of the hosts that have it.
 	Found []hostset.Answer[T]
-	// Gone says that every host that could have the resource answered, and none has it.
+	// Gone says that every host that could have the resource answered, and none has it. A resource that is Restored isn't
+	// gone, but missing.
 	Gone bool
 	// Keep says that no host has it, but not all hosts answered, or that all are fenced: the state stays as it is.
 	Keep bool
@@ -166,6 +167,9 @@ type Question[T any] struct {
 	// Imported says that the state has only what an import begins with. The hosts that have the resource are then its
 	// hosts, see ImportedHosts: it isn't missing on others.
 	Imported bool
+	// Restored says that what knows the object by its UUID can use it again once it is created with that: it stays in the
+	// state, where it is missing on all hosts.
+	Restored bool
 	// Hosts and Last are the state's hosts and host_states.
 	Hosts types.Set
 	Last  types.Map
@@ -209,7 +213,8 @@ func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 			strings.Join(unconfigured, ", ")))
 	}
 	keep := silent || q.allFenced()
-	o.Gone = len(o.Found) == 0 && !keep
+	missing := q.Restored && len(o.States) > 0 && len(unconfigured) == 0
+	o.Gone = len(o.Found) == 0 && !keep && !missing
 	o.Keep = len(o.Found) == 0 && keep
 	return o, diags
 }

@@ -85,7 +85,8 @@ func newData(t *testing.T, fenced map[string]bool) *meta.Data {
 }
 
 // TestAsked: if none of the hosts that have an object has its key any more, all hosts are asked. The object is gone
-// only if one of them could tell, and no warning says that a host has left if the object was found.
+// only if one of them could tell and it isn't to be restored, and no warning says that a host has left if the object
+// was found.
 func TestAsked(t *testing.T) {
 	t.Parallel()
 	type states = map[string]string
@@ -95,16 +96,19 @@ func TestAsked(t *testing.T) {
 		last     states
 		asked    []string
 		found    int
+		restored bool
 		gone     bool
 		warnings int
 		errors   int
 	}{
-		"renamed":           {two, states{"a": Active}, []string{"b", "c"}, 1, false, 0, 0},
-		"cloned":            {two, states{"a": Active}, []string{"b", "c"}, 2, false, 0, 1},
-		"gone":              {two, states{"a": Active}, []string{"b", "c"}, 0, true, 1, 0},
-		"renamed, fenced":   {map[string]bool{"b": true}, states{"a": Active}, nil, 0, false, 1, 0},
-		"one has its key":   {two, states{"a": Active, "b": Active}, []string{"b"}, 1, false, 1, 0},
-		"had none anywhere": {two, states{"a": Missing}, nil, 0, true, 1, 0},
+		"renamed":                            {two, states{"a": Active}, []string{"b", "c"}, 1, false, false, 0, 0},
+		"cloned":                             {two, states{"a": Active}, []string{"b", "c"}, 2, false, false, 0, 1},
+		"gone":                               {two, states{"a": Active}, []string{"b", "c"}, 0, false, true, 1, 0},
+		"renamed, fenced":                    {map[string]bool{"b": true}, states{"a": Active}, nil, 0, false, false, 1, 0},
+		"one has its key":                    {two, states{"a": Active, "b": Active}, []string{"b"}, 1, false, false, 1, 0},
+		"had none anywhere":                  {two, states{"a": Missing}, nil, 0, false, true, 1, 0},
+		"gone, to be restored":               {two, states{"b": Active}, []string{"b"}, 0, true, false, 0, 0},
+		"gone with its host, to be restored": {two, states{"a": Active}, []string{"b", "c"}, 0, true, true, 1, 0},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +125,7 @@ func TestAsked(t *testing.T) {
 				answers[i].Value = new("x")
 			}
 			o, diags := Observe(Question[string]{
-				Data: data, Noun: "network", Hosts: hosts, Last: last, Answers: answers,
+				Data: data, Noun: "network", Restored: c.restored, Hosts: hosts, Last: last, Answers: answers,
 				State: func(string) string { return Active },
 			})
 			if o.Gone != c.gone || diags.ErrorsCount() != c.errors || diags.WarningsCount() != c.warnings {

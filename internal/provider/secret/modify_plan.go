@@ -62,6 +62,9 @@ func (r *secretResource) ModifyPlan(
 	}
 	keeps, diags := state.keepsPassphrase(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
+	if !replaced && (keeps || plan.ValueVersion.Equal(state.ValueVersion)) && !onhosts.Undecided(plan.Hosts) {
+		resp.Diagnostics.Append(r.warnOfWritten(ctx, &state, targets)...)
+	}
 	switch {
 	case replaced && keeps:
 		resp.Diagnostics.Append(r.checkReplacement(ctx, &state)...)
@@ -150,6 +153,41 @@ func (r *secretResource) warnOfNewPassphrase(ctx context.Context, state *model) 
 	return diags
 }
 
+// warnOfWritten names the hosts that get the value in the configuration although value_wo_version isn't new, and what
+// uses the secret there. No plan can tell whether it is the value of before: libvirt doesn't reveal that, and the state
+// doesn't have it.
+func (r *secretResource) warnOfWritten(
+	ctx context.Context, state *model, targets hostset.Set,
+) (diags diag.Diagnostics) {
+	having := r.Data.Fleet.Connections().Present().Named(onhosts.Having(state.HostStates)...)
+	lacking := targets.Without(having.Names()...)
+	if len(lacking) == 0 || len(having) > 0 && !state.Private.ValueBool() {
+		return nil // A host that has the secret gives its value to the others.
+	}
+	hosts, lack := "Host "+lacking.Names()[0], "lacks"
+	if len(lacking) > 1 {
+		hosts, lack = "Hosts "+strings.Join(lacking.Names(), ", "), "lack"
+	}
+	why := "libvirt doesn't reveal the value that other hosts have"
+	if len(having) == 0 {
+		why = "no other host has it"
+	}
+	text := fmt.Sprintf("%s %s the %s, and %s. So the apply writes the value in the configuration there, although "+
+		"value_wo_version isn't new.", hosts, lack, state.noun(), why)
+	uses := onhosts.InUse(ctx, lacking, state.noun(), func(ctx context.Context, h *libvirt.Host) ([]string, error) {
+		return storage.SecretUsers(ctx, h, state.ID.ValueString())
+	})
+	consequence := "With another value than before, VMs that need the secret can't start on these hosts or move there."
+	if opens, ok := opened[state.Usage.ValueString()]; ok && len(uses) > 0 {
+		consequence = opens.keeps
+	}
+	text = strings.Join(append(append([]string{text}, uses...), consequence), " ")
+	diags.AddAttributeWarning(path.Root("value_wo_version"), "Value in the configuration is written: "+
+		state.Usage.ValueString()+"/"+state.UsageID.ValueString(), text+"\n\nBefore you apply, make sure that the value in the "+
+		"configuration is the one that the secret had. To give all hosts another value, change value_wo_version.")
+	return diags
+}
+
 // checkReplacement returns an error if the plan may replace the passphrase of VMs by another one.
 func (r *secretResource) checkReplacement(ctx context.Context, state *model) diag.Diagnostics {
 	if opens, ok := opened[state.Usage.ValueString()]; ok {
@@ -164,7 +202,11 @@ func (r *secretResource) checkKept(ctx context.Context, state *model) diag.Diagn
 	if !ok || r.Data == nil || r.Data.Unknown {
 		return nil
 	}
-	return opens.checkKept(ctx, r.hostsWith(ctx, state), state)
+	hosts := r.hostsWith(ctx, state)
+	if state.isLost(ctx, hosts) {
+		return nil
+	}
+	return opens.checkKept(ctx, hosts, state)
 }
 
 // hostsWith returns the hosts that may have the secret, with those to which a VM has brought it.

@@ -67,6 +67,14 @@ func writtenValue(ctx context.Context, config interface {
 	return data, append(diags, more...)
 }
 
+// isLost reports whether all hosts can tell, and none of them has the secret: its value is lost already.
+func (m *model) isLost(ctx context.Context, hosts hostset.Set) bool {
+	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
+		return h.UserSecret(ctx, m.ID.ValueString())
+	})
+	return len(hostset.Found(answers)) == 0 && len(hostset.Silent(answers)) == 0
+}
+
 func (m *model) secret() libvirt.UserSecret {
 	return libvirt.UserSecret{
 		UUID: m.ID.ValueString(), Usage: m.Usage.ValueString(), UsageID: m.UsageID.ValueString(),
@@ -167,7 +175,8 @@ func (r *secretResource) Create(ctx context.Context, req resource.CreateRequest,
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
 
-// Read asks every host for the secret, and never for its value.
+// Read asks every host for the secret, and never for its value. One that is gone from all hosts is missing there: VMs
+// know it by its UUID, with which the next apply creates it again.
 func (r *secretResource) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var state model
 	resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
@@ -177,7 +186,7 @@ func (r *secretResource) Read(ctx context.Context, req resource.ReadRequest, res
 	hosts := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
 	imported := state.Usage.IsNull()
 	seen, diags := onhosts.Observe(onhosts.Question[libvirt.UserSecret]{
-		Data: r.Data, Noun: state.noun(), Imported: imported, Hosts: state.Hosts, Last: state.HostStates,
+		Data: r.Data, Noun: state.noun(), Imported: imported, Restored: true, Hosts: state.Hosts, Last: state.HostStates,
 		Answers: hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
 			return h.UserSecret(ctx, state.ID.ValueString())
 		}),
@@ -289,7 +298,7 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 		if !destroyed {
 			remedy = newVersion
 		}
-		if !confirmed {
+		if !confirmed && !state.isLost(ctx, slices.Concat(known, copies)) {
 			resp.Diagnostics.Append(opens.refuseLoss(ctx, slices.Concat(known, copies), &state, remedy)...)
 		}
 	}

@@ -51,7 +51,8 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"plan doesn't read the value, so it doesn't show if the value was changed on a host.\n\n" +
 			"**New hosts:** with `private = false`, an apply, or the move of a VM that needs the secret, copies the value " +
 			"from another host. With `private = true`, the apply writes the value in the configuration, even " +
-			"without a new `value_wo_version`: it must be the one that the other hosts have.",
+			"without a new `value_wo_version`: it must be the one that the other hosts have. The plan warns, and names " +
+			"what uses the secret there. A secret that was removed from all hosts by hand is created again with its UUID.",
 		Attributes: map[string]schema.Attribute{
 			"id": value.StableString("UUID of the secret, the same on every host."),
 			"usage": schema.StringAttribute{
