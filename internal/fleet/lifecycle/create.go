@@ -292,7 +292,7 @@ func (m *Manager) startNew(
 
 	e := &inventory.Error{
 		VM: vm.Name, Host: h.Name, Err: err, Detail: "it does not start",
-		Remedy: cmp.Or(inventory.LimitRemedy(err), fmt.Sprintf("Correct the cause. QEMU's own messages are in its log on "+
+		Remedy: cmp.Or(inventory.LimitRemedy(err), placement.SecretRemedy(ctx, h, vm.DeclaredSpec().Secrets(), err), fmt.Sprintf("Correct the cause. QEMU's own messages are in its log on "+
 			"the host, %s unless that is configured otherwise.", inventory.QEMULogPath(vm.Name))),
 		Next: inventory.Retry,
 	}

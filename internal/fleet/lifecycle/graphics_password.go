@@ -55,7 +55,7 @@ func (u *update) notePasswordDefined(context.Context) error {
 func (u *update) changePassword(ctx context.Context) error {
 	if password := u.want.GraphicsPassword; password != nil && *password != "" && u.password.had {
 		if err := u.manager.replacePassword(ctx, u.vm, *password); err != nil {
-			return u.stepFailed(domain.Step{Path: "graphics_access"}, err)
+			return u.stepFailed(ctx, domain.Step{Path: "graphics_access"}, err)
 		}
 	}
 

@@ -74,7 +74,7 @@ func (m *Manager) Start(ctx context.Context, permit *placement.StartPermit, vm *
 		return &inventory.Error{VM: vm.Name, Host: vm.Host, Err: err, Detail: "it does not start", Remedy: remedy}
 	}
 
-	return m.placement.ExplainGoneDisks(ctx, vm, err)
+	return m.placement.ExplainStart(ctx, vm, err)
 }
 
 // afterStart returns the metadata without the marks that the start of a VM has made void: that it is being started,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -57,7 +58,7 @@ func (u *update) changeLive(ctx context.Context) error {
 			"attribute", s.Path, "step", s.Kind.String())
 
 		if err := u.changeAttribute(ctx, s); err != nil {
-			failed := u.stepFailed(s, err)
+			failed := u.stepFailed(ctx, s, err)
 			if err := u.settle(ctx, s, err); err != nil {
 				return errors.Join(failed, err)
 			}
@@ -226,10 +227,13 @@ func rowsOf(table string) map[string]map[string]string {
 	return all
 }
 
-func (u *update) stepFailed(s domain.Step, err error) error {
+func (u *update) stepFailed(ctx context.Context, s domain.Step, err error) error {
+	secrets := slices.DeleteFunc(u.want.Spec.Secrets(), func(secret domain.HostSecret) bool {
+		return s.Kind != domain.Attach || !strings.HasPrefix(secret.Attribute, s.Path+".")
+	})
 	e := &inventory.Error{
 		VM: u.vm.Name, Host: u.vm.Host, Err: err, Detail: fmt.Sprintf("changing %s of the running VM", s.Path),
-		Remedy: inventory.LimitRemedy(err),
+		Remedy: cmp.Or(inventory.LimitRemedy(err), placement.SecretRemedy(ctx, u.vm.On, secrets, err)),
 	}
 	if cause, ok := errors.AsType[*inventory.Error](err); ok {
 		e.Remedy = cmp.Or(cause.Remedy, e.Remedy)

@@ -35,7 +35,7 @@ func TestHeldByGuest(t *testing.T) {
 			t.Errorf("%v, %v: held is %t", test.kind, test.why, !test.held)
 		}
 
-		e, _ := errors.AsType[*inventory.Error](u.stepFailed(s, test.why))
+		e, _ := errors.AsType[*inventory.Error](u.stepFailed(t.Context(), s, test.why))
 		if e == nil || strings.Contains(e.Remedy, "gives a device back") != test.held {
 			t.Errorf("%v, %v: %+v", test.kind, test.why, e)
 		}

@@ -2,13 +2,16 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // fitsSecrets checks that the host has the secrets that open the disks and the TPM of a new VM. In a plan, it checks
@@ -43,6 +46,41 @@ func lacksSecret(ctx context.Context, a inventory.Reply, uuid, opens string) str
 	default:
 		return fmt.Sprintf("secret %s of %s can't be read: %v", uuid, opens, err)
 	}
+}
+
+// SecretRemedy returns what to do about secrets if a host's QEMU refused what it opens with them; "" if they can't be the
+// cause. libvirt has one error number for whatever QEMU refuses, so a wrong value is only named as a possible cause.
+func SecretRemedy(ctx context.Context, h *inventory.Host, secrets []domain.HostSecret, cause error) string {
+	internal := errors.Is(cause, libvirt.ErrInternal)
+	if ctx.Err() != nil || !internal && !inventory.IsNotFound(cause) {
+		return ""
+	}
+
+	opened := map[string][]string{}
+	for _, secret := range secrets {
+		opened[secret.UUID] = append(opened[secret.UUID], secret.Opens)
+	}
+
+	var lacks, has []string
+
+	for _, uuid := range slices.Sorted(maps.Keys(opened)) {
+		opens := strings.Join(opened[uuid], ", ")
+
+		switch secret, err := h.Conn.UserSecret(ctx, uuid); {
+		case inventory.IsNotFound(err):
+			lacks = append(lacks, fmt.Sprintf("Host %q has no secret %s, which opens %s: add the host to the hosts of the "+
+				"virtfleet_secret.", h.Name, uuid, opens))
+		case err == nil && internal:
+			has = append(has, fmt.Sprintf("%s with secret %q (%s)", opens, secret.Usage+"/"+secret.UsageID, uuid))
+		}
+	}
+
+	if len(lacks) > 0 || len(has) == 0 {
+		return strings.Join(lacks, " ")
+	}
+
+	return fmt.Sprintf("QEMU opens %s. If a value on host %q is wrong, set the right one in the virtfleet_secret, with "+
+		"another value_wo_version.", strings.Join(has, ", and "), h.Name)
 }
 
 // growsEncrypted returns a problem for each encrypted disk that would grow while the VM doesn't run: libvirt then

@@ -174,10 +174,10 @@ func (p *Scheduler) mayAppear(ctx context.Context, h *inventory.Host, file strin
 	return fmt.Sprintf("storage pool %q, which has that directory, isn't active", stopped[i].Name)
 }
 
-// ExplainGoneDisks returns the error of a start as one that names the files of disks that the host lacks, if it lacks
-// any. A backup is advised only for a file that isn't hidden: it would become the disk below a filesystem that isn't
+// ExplainStart returns the error of a start as one that names the files of disks that the host lacks, or else the
+// secrets that may be the cause. A backup is advised only for a file that isn't hidden: it would become the disk below a filesystem that isn't
 // mounted, which has the newer data.
-func (p *Scheduler) ExplainGoneDisks(ctx context.Context, vm *inventory.VM, cause error) error {
+func (p *Scheduler) ExplainStart(ctx context.Context, vm *inventory.VM, cause error) error {
 	if errors.Is(cause, inventory.ErrUnreachable) || errors.Is(cause, ErrShared) || ctx.Err() != nil {
 		return cause
 	}
@@ -217,7 +217,14 @@ func (p *Scheduler) ExplainGoneDisks(ctx context.Context, vm *inventory.VM, caus
 	}
 
 	if len(reasons) == 0 {
-		return cause
+		remedy := SecretRemedy(ctx, vm.On, vm.DeclaredSpec().Secrets(), cause)
+		if remedy == "" {
+			return cause
+		}
+
+		return &inventory.Error{
+			VM: vm.Name, Host: vm.Host, Err: cause, Detail: "it does not start", Remedy: remedy, Next: inventory.Retry,
+		}
 	}
 
 	return &inventory.Error{

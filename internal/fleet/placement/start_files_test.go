@@ -49,9 +49,9 @@ func TestKeptDisks(t *testing.T) {
 	}
 }
 
-// TestExplainGoneDisks: only for a file that is really gone is a backup advised. Where a filesystem isn't mounted, it
+// TestExplainStart: only for a file that is really gone is a backup advised. Where a filesystem isn't mounted, it
 // would hide newer data; where libvirt sees other files than the user who logs in, the file isn't missing.
-func TestExplainGoneDisks(t *testing.T) {
+func TestExplainStart(t *testing.T) {
 	t.Parallel()
 
 	const mounted = "dev / ext4 rw 0 0\n"
@@ -130,7 +130,7 @@ func TestExplainGoneDisks(t *testing.T) {
 				t.Errorf("the plan says %+v, %+v", problems, doubts)
 			}
 
-			err = p.ExplainGoneDisks(t.Context(), vm, failed)
+			err = p.ExplainStart(t.Context(), vm, failed)
 			if !errors.Is(err, failed) {
 				t.Fatalf("got %v", err)
 			}

@@ -1,6 +1,7 @@
 package virtualmachine_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"strings"
@@ -221,6 +222,13 @@ resource "virtfleet_volume" "data" {
   data  = { volume = virtfleet_volume.data.id, encryption = { secret = virtfleet_secret.luks.id } }
   vault = { block = "` + loop + `", format = "raw", encryption = { secret = virtfleet_secret.luks.id } }
 }`
+	vault := `  vault = { block = "` + loop + `", format = "raw", encryption = { secret = virtfleet_secret.luks.id } }` + "\n"
+	set := func(passphrase string) func() {
+		return func() {
+			l.Virsh(t, "kvm1", "secret-set-value", l.SecretUUID(t, "kvm1", name), "--base64",
+				base64.StdEncoding.EncodeToString([]byte(passphrase)))
+		}
+	}
 	const other = "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"
 	sees := func(mib int) resource.TestCheckFunc {
 		return resource.ComposeTestCheckFunc(look(t, l, "kvm1", name, "<encryption format='luks'"),
@@ -237,8 +245,16 @@ resource "virtfleet_volume" "data" {
 			`{ data = { file = "/nowhere", format = "vmdk", encryption = { secret = "luks" } } }`),
 		ExpectError: inOrder("raw and qcow2"),
 	}, resource.TestStep{
-		Config: config("16Mi", "Always", data), ConfigPlanChecks: changes(plancheck.ResourceActionCreate),
-		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))}, Check: sees(16),
+		Config:            config("16Mi", "Always", strings.Replace(data, vault, "", 1)),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionCreate),
+		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
+	}, resource.TestStep{
+		// Someone has written another passphrase to the host.
+		PreConfig: set("battery staple"), Config: config("16Mi", "Always", data),
+		ExpectError: inOrder("disks.vault", `disk "vault"`, "volume/"+name, "another value_wo_version"),
+	}, resource.TestStep{
+		PreConfig: set("correct horse"), Config: config("16Mi", "Always", data),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: sees(16),
 	}, resource.TestStep{
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
 		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host",
@@ -253,6 +269,9 @@ resource "virtfleet_volume" "data" {
 		Config: config("24Mi", "Always", data), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate), Check: sees(24),
 	}, resource.TestStep{
 		Config: config("24Mi", "Halted", data),
+	}, resource.TestStep{
+		PreConfig: set("battery staple"), Config: config("24Mi", "Always", data),
+		ExpectError: inOrder("does not start", `disk "data"`, `disk "vault"`, "volume/"+name, "another value_wo_version"),
 	}, resource.TestStep{
 		Config: config("32Mi", "Halted", data), ExpectError: inOrder("is encrypted", "while a VM runs on it", `"volume"`),
 	}, resource.TestStep{
