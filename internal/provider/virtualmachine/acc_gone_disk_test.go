@@ -64,6 +64,13 @@ func TestAccVirtualMachine_goneDisk(t *testing.T) {
 	}
 	expect(t, tf.Fail(t, "apply"), "because of disks.own.pool:", made, "remove the disk from disks as a change of its own",
 		"then declare it again")
+	// Terraform plans the change also if it is to replace the VM. Of a tainted VM, it plans only the new one.
+	expect(t, tf.Fail(t, "plan", "-replace="+address), "because of disks.own.pool:", `"terraform taint"`)
+	tf.Run(t, "taint", address)
+	if got := tf.Actions(t)[address]; got != "delete create" {
+		t.Errorf("the plan for the tainted VM is %q", got)
+	}
+	tf.Run(t, "untaint", address)
 	declare("Halted", "", nil)
 	tf.Run(t, "apply")
 	declare("Always", own, nil)

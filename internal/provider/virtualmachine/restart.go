@@ -248,10 +248,14 @@ func (p planning) planUnknown(o *outcome) {
 	}
 }
 
-// sayDestroyAnyway adds tfdiag.DestroyAnyway to the first error.
+// replaceAnyway is part of the remedy of errors that refuse a change. With -replace, Terraform plans the change before
+// the replacement, and doesn't say that it will replace the VM. Of a tainted VM, it plans only the new one.
+const replaceAnyway = "To replace the VM, use \"terraform taint\": -replace plans this change first, too."
+
+// sayDestroyAnyway adds to the first error how to destroy or replace the VM nevertheless.
 func sayDestroyAnyway(problems []fleet.Problem) {
 	if i := slices.IndexFunc(problems, func(p fleet.Problem) bool { return !p.Warning }); i >= 0 {
-		problems[i].Remedy = strings.TrimSpace(problems[i].Remedy + " " + tfdiag.DestroyAnyway)
+		problems[i].Remedy = strings.TrimSpace(problems[i].Remedy + " " + tfdiag.DestroyAnyway + " " + replaceAnyway)
 	}
 }
 
