@@ -20,6 +20,10 @@ var elsewhere = map[string]string{
 	"mount -t virtiofs <target> /mnt": "is for a guest: TestAccGuest_hardware runs it there",
 	"virt-install --osinfo win11":     "the profiles are compared with what it made, in testdata",
 
+	"qemu-img amend --object secret,id=old,file=old --object secret,id=new,file=new \\\n" +
+		"  -o encrypt.state=active,encrypt.new-secret=new --image-opts " +
+		"driver=qcow2,encrypt.key-secret=old,file.filename=<file>": "TestAccVirtualMachine_encryptedOwnDisk runs it",
+
 	"butane web.bu > web.ign":  "Debian 12 has no package of it",
 	"cloud-init status --long": "is for a guest with cloud-init: TestAccVirtualMachine_cloudGuest runs it there",
 

@@ -87,6 +87,7 @@ resource "virtfleet_image" "base" {
 			return nil
 		}
 	}
+	disk := ""
 	const read = "head -c 21 /dev/vda"
 	story(t, l, []string{name}, resource.TestStep{
 		Config:      config(one, "kvm2", "48Mi", "Always"),
@@ -152,9 +153,16 @@ resource "virtfleet_image" "base" {
 		ConfigStateChecks: []statecheck.StateCheck{
 			know("current_host", exactly("kvm1")), know("location.left_volumes", knownvalue.ListExact(nil)),
 		},
-		Check: resource.ComposeTestCheckFunc(encrypted("kvm1"), broughtTo("kvm1")),
+		Check: resource.ComposeTestCheckFunc(encrypted("kvm1"), broughtTo("kvm1"), func(s *terraform.State) error {
+			disk = file(s)
+			return nil
+		}),
 	}, resource.TestStep{
-		// It starts first, and then it grows.
+		// The disk has got another passphrase, as the guide says. The VM starts first, and then its disk grows.
+		PreConfig: func() {
+			changePassphrase(t, l, "kvm1", disk, "driver=qcow2", "correct horse", "battery staple")
+			setPassphrase(t, l, "kvm1", name, "battery staple")
+		},
 		Config: config(one, "kvm1", "80Mi", "Always"),
 		Check: resource.ComposeTestCheckFunc(guestSees("kvm1", read, text),
 			guestSees("kvm1", "cat /sys/block/vda/size", fmt.Sprint(80<<20/512))),
@@ -190,8 +198,34 @@ func formatLUKS(t *testing.T, l *lab.Lab, host, path, size, passphrase string) {
 	t.Fatal(err)
 }
 
-// TestAccVirtualMachine_encryptedVolume: a VM opens an encrypted volume and an encrypted block device with its secret.
-// Another secret in its definition is drift. A volume without encryption fails the plan.
+// setPassphrase gives a secret of a host another value, as by hand.
+func setPassphrase(t *testing.T, l *lab.Lab, host, usageID, passphrase string) {
+	t.Helper()
+	l.Virsh(t, host, "secret-set-value", l.SecretUUID(t, host, usageID), "--base64",
+		base64.StdEncoding.EncodeToString([]byte(passphrase)))
+}
+
+// changePassphrase does with a file or block device what the guide about encrypted disks says, with keys that are derived
+// fast. As in formatLUKS, qemu-img is asked again.
+func changePassphrase(t *testing.T, l *lab.Lab, host, file, driver, from, to string) {
+	t.Helper()
+	l.Run(t, host, "sh", "-ec", `
+cd "$(mktemp -d)"
+printf %s "$3" >old
+printf %s "$4" >new
+in=encrypt.
+[ "$2" = driver=qcow2 ] || in=
+again() { for _ in 1 2 3 4 5 6 7 8; do if "$@"; then return; fi; done; false; }
+again qemu-img amend --object secret,id=old,file=old --object secret,id=new,file=new \
+  -o ${in}state=active,${in}new-secret=new,${in}iter-time=10 --image-opts $2,${in}key-secret=old,file.filename=$1
+again qemu-img amend --object secret,id=old,file=old --object secret,id=new,file=new \
+  -o ${in}state=inactive,${in}old-secret=old --image-opts $2,${in}key-secret=new,file.filename=$1`,
+		"sh", file, driver, from, to)
+}
+
+// TestAccVirtualMachine_encryptedVolume: a VM opens an encrypted volume and an encrypted block device with its secret,
+// and with a wrong value of the secret an error names both. Another secret in its definition is drift. A volume without
+// encryption fails the plan.
 func TestAccVirtualMachine_encryptedVolume(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -223,12 +257,7 @@ resource "virtfleet_volume" "data" {
   vault = { block = "` + loop + `", format = "raw", encryption = { secret = virtfleet_secret.luks.id } }
 }`
 	vault := `  vault = { block = "` + loop + `", format = "raw", encryption = { secret = virtfleet_secret.luks.id } }` + "\n"
-	set := func(passphrase string) func() {
-		return func() {
-			l.Virsh(t, "kvm1", "secret-set-value", l.SecretUUID(t, "kvm1", name), "--base64",
-				base64.StdEncoding.EncodeToString([]byte(passphrase)))
-		}
-	}
+	set := func(passphrase string) func() { return func() { setPassphrase(t, l, "kvm1", name, passphrase) } }
 	const other = "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"
 	sees := func(mib int) resource.TestCheckFunc {
 		return resource.ComposeTestCheckFunc(look(t, l, "kvm1", name, "<encryption format='luks'"),
@@ -272,6 +301,16 @@ resource "virtfleet_volume" "data" {
 	}, resource.TestStep{
 		PreConfig: set("battery staple"), Config: config("24Mi", "Always", data),
 		ExpectError: inOrder("does not start", `disk "data"`, `disk "vault"`, "volume/"+name, "another value_wo_version"),
+	}, resource.TestStep{
+		// As the guide changes a passphrase.
+		PreConfig: func() {
+			for _, file := range []string{"/var/lib/libvirt/" + name + "/data", loop} {
+				changePassphrase(t, l, "kvm1", file, "driver=luks", "correct horse", "battery staple")
+			}
+		},
+		Config: config("24Mi", "Always", data), ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
+	}, resource.TestStep{
+		Config: config("24Mi", "Halted", data),
 	}, resource.TestStep{
 		Config: config("32Mi", "Halted", data), ExpectError: inOrder("is encrypted", "while a VM runs on it", `"volume"`),
 	}, resource.TestStep{
