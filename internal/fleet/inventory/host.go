@@ -62,6 +62,7 @@ type View struct {
 	// The rest is shared by the views of one reading.
 	record      *asked[*hostrecord.Record]
 	volumes     *asked[poolListing] // by pool
+	volumesByID *asked[seenVolume]
 	controllers *seenControllers
 	allPools    *asked[[]libvirt.StoragePool]
 	pools       *asked[string]
@@ -76,7 +77,7 @@ type View struct {
 func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
 	return &View{
 		Info: info, Domains: domains, index: &viewIndex{}, record: &asked[*hostrecord.Record]{},
-		volumes: &asked[poolListing]{}, controllers: &seenControllers{}, allPools: &asked[[]libvirt.StoragePool]{},
+		volumes: &asked[poolListing]{}, volumesByID: &asked[seenVolume]{}, controllers: &seenControllers{}, allPools: &asked[[]libvirt.StoragePool]{},
 		pools:    &asked[string]{},
 		creating: &asked[[]string]{}, arriving: &asked[map[string]ArrivingFiles]{},
 		marks: &asked[map[string]FileMark]{}, volumeNames: &asked[[]string]{},

@@ -74,12 +74,18 @@ func (p *Scheduler) fitsSurroundings(
 ) []inventory.Problem {
 	problems := slices.Concat(fitsNetworks(ctx, a, d), fitsFloors(ctx, a, d), p.fitsOwnDisks(ctx, a, d, grown))
 	problems = append(problems, fitsDevices(ctx, a, d.Spec, p.defaultType)...)
-	problems = slices.Concat(problems, fitsParts(a, d), fitsWeights(d.Spec))
+
+	return slices.Concat(problems, fitsParts(a, d), fitsWeights(d.Spec), p.fitsVolumes(ctx, a, d), fitsFormats(ctx, a, d))
+}
+
+// fitsVolumes checks that the host has the volumes that disks name, and that the disks can use them.
+func (p *Scheduler) fitsVolumes(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
+	var problems []inventory.Problem
 
 	for _, key := range slices.Sorted(maps.Keys(d.Volumes)) {
 		path := d.Volumes[key]
 
-		v, err := ExistingVolume(ctx, a.Host, path)
+		v, err := p.volume(ctx, a.Host, d, path)
 
 		var unfinished *storage.Unfinished
 		if err == nil {
@@ -113,7 +119,7 @@ func (p *Scheduler) fitsSurroundings(
 		problems = append(problems, p)
 	}
 
-	return append(problems, fitsFormats(ctx, a, d)...)
+	return problems
 }
 
 // unfitVolume returns why the disk of a key can't use an existing volume, or "" if it can. In a plan, the same apply

@@ -37,7 +37,7 @@ func (p *Scheduler) planAdded(
 	var owned []inventory.Problem
 
 	if h != nil {
-		added = d.onHost(ctx, h, added)
+		added = p.onHost(ctx, h, d, added)
 		owned = p.warnOfOwners(ctx, h, s.uuid, d, added)
 	}
 
@@ -53,13 +53,15 @@ func (p *Scheduler) planAdded(
 
 // onHost returns the uses with the sources that volumes have on the host, as far as these are there, in place of their
 // ids.
-func (d Desired) onHost(ctx context.Context, h *inventory.Host, uses []domain.DiskUse) []domain.DiskUse {
+func (p *Scheduler) onHost(
+	ctx context.Context, h *inventory.Host, d Desired, uses []domain.DiskUse,
+) []domain.DiskUse {
 	for i, use := range uses {
 		if use.NVDIMM || storage.ParseRef(d.Volumes[use.Key]) == nil || use.Source.File != d.Volumes[use.Key] {
 			continue // Its source is known.
 		}
 
-		v, err := ExistingVolume(ctx, h, d.Volumes[use.Key])
+		v, err := p.volume(ctx, h, d, d.Volumes[use.Key])
 		if err != nil {
 			continue
 		}

@@ -113,6 +113,16 @@ func DoubtfulFormat(v *libvirt.Volume, disk domain.Disk) string {
 		"format = \"raw\" if the volume is raw, or format = %[2]q if you trust what it says", v.Path, v.Format, v.Backing)
 }
 
+// volume is ExistingVolume for the checks of d: in a plan, each volume of a host is read once for all VMs.
+func (p *Scheduler) volume(ctx context.Context, h *inventory.Host, d Desired, id string) (*libvirt.Volume, error) {
+	read := func(ctx context.Context) (*libvirt.Volume, error) { return ExistingVolume(ctx, h, id) }
+	if d.Planned {
+		return p.hosts.Volume(ctx, h, id, read)
+	}
+
+	return read(ctx)
+}
+
 // ExistingVolume returns an existing volume by its path, or by "<pool>/<name>".
 func ExistingVolume(ctx context.Context, h *inventory.Host, id string) (*libvirt.Volume, error) {
 	if ref := storage.ParseRef(id); ref != nil {
