@@ -275,7 +275,7 @@ func (p *Scheduler) CheckUpdate(
 	}
 
 	problems, doubts := p.fitsChange(ctx, a, vm, d)
-	problems, warnings = append(short, problems...), slices.Concat(warnings, doubts, p.planRunning(ctx, a.Host, vm, d))
+	problems, warnings = append(short, problems...), slices.Concat(warnings, doubts, p.planDisks(ctx, a.Host, vm, d))
 
 	if len(problems) == 0 {
 		if problems, err = d.tryChange(ctx, a.Host, vm, document); err != nil {

@@ -12,24 +12,24 @@ import (
 
 const ownedSummary = "Disk belongs to another virtual machine"
 
-// planRunning records the disks that a VM has from now on which runs and continues to run. It returns warnings about
-// those of them that are also disks of other VMs.
-func (p *Scheduler) planRunning(
+// planDisks records the disks of a VM which isn't started: those that it has from now on if it runs, and those that it
+// gets if it is off then. It returns warnings about those of them that are also disks of other VMs.
+func (p *Scheduler) planDisks(
 	ctx context.Context, h *inventory.Host, vm *inventory.VM, d Desired,
 ) []inventory.Problem {
-	if !vm.Active || !d.runsOn(vm) {
+	if d.starts(vm) {
 		return nil
 	}
 
-	have := vm.Entry.DiskUses()
-	s := plannedStart{host: h.Name, runs: true, disks: d.keptUses(have)}
+	have, runs := vm.Entry.DiskUses(), d.runsOn(vm)
+	s := plannedStart{host: h.Name, runs: runs, off: !runs, disks: d.keptUses(have)}
 	s.uuid = vm.UUID
 
 	return p.planAdded(ctx, inventory.Reply{Host: h}, h, d, vm.Name, s, d.newUses(have))
 }
 
 // planAdded is planStart for a VM that gets the added disks in addition to those of the start. h is the host where it
-// starts or runs, or the first one that can have it, nil for none.
+// starts, runs or is off, or the first one that can have it, nil for none.
 func (p *Scheduler) planAdded(
 	ctx context.Context, on inventory.Reply, h *inventory.Host, d Desired, name string, s plannedStart,
 	added []domain.DiskUse,
@@ -38,10 +38,13 @@ func (p *Scheduler) planAdded(
 
 	if h != nil {
 		added = p.onHost(ctx, h, d, added)
+	}
+
+	if h != nil && !s.off {
 		owned = p.warnOfOwners(ctx, h, s.uuid, d, added)
 	}
 
-	s.disks = slices.Concat(s.disks, added)
+	s.disks, s.added = slices.Concat(s.disks, added), added
 	together := p.planStart(ctx, on, name, s)
 
 	if len(owned) > 0 { // The VM that has the disk may be one of those that are planned.

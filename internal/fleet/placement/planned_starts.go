@@ -18,27 +18,38 @@ const (
 	changeSummary = "Host can't take the change"
 )
 
-// plannedStart is a VM that was checked in this run and will be started, or moved while it runs.
+// plannedStart is a VM that was checked in this run and will be started, or moved while it runs. Of one that stays off,
+// only the disks that it gets count.
 type plannedStart struct {
 	// host is where it starts or goes, with the reservation; "" if that isn't decided yet.
 	host string
 	// runs says that the VM runs, and stays where it is: only its disks count.
 	runs bool
+	// off says that the VM doesn't run afterwards.
+	off bool
 	reservation
 	disks []domain.DiskUse
+	// added are those of the disks that the VM gets.
+	added []domain.DiskUse
 }
 
-// planCreate is planStart for a new VM, if it is started. own is the UUID of the VM that it replaces or completes, or
+// disksOf returns the disks of both that count for each other. A VM that stays off may share a disk that it has with one
+// that is started, as a spare. But if both are given the disk at the same time, that may be a mistake.
+func (s plannedStart) disksOf(o plannedStart) (mine, theirs []domain.DiskUse) {
+	if s.off || o.off {
+		return s.added, o.added
+	}
+
+	return s.disks, o.disks
+}
+
+// planCreate is planStart for a new VM. own is the UUID of the VM that it replaces or completes, or
 // "". The host is decided if only one candidate is left.
 func (p *Scheduler) planCreate(
 	ctx context.Context, d Desired, own string, candidates []candidate,
 ) []inventory.Problem {
-	if !status.StartsOnCreate(d.Strategy()) {
-		return nil
-	}
-
 	fit := slices.DeleteFunc(slices.Clone(candidates), func(c candidate) bool { return len(c.problems) > 0 })
-	start := plannedStart{}
+	start := plannedStart{off: !status.StartsOnCreate(d.Strategy())}
 	start.uuid = own
 
 	var on inventory.Reply
@@ -129,7 +140,7 @@ func (cy *Capacity) PlanArrival(ctx context.Context, to inventory.Reply, vm *inv
 	return problems
 }
 
-// planStart records that the VM of that name will be started. It returns warnings about what it can't have together
+// planStart records that the VM of that name will be started, or which disks it gets. It returns warnings about what it can't have together
 // with the other VMs for which that is recorded. Each of them could have it alone.
 func (cy *Capacity) planStart(
 	ctx context.Context, on inventory.Reply, name string, s plannedStart,
@@ -139,16 +150,18 @@ func (cy *Capacity) planStart(
 	for _, other := range slices.Sorted(maps.Keys(others)) {
 		o := others[other]
 
-		for _, disk := range s.disks {
-			if theirs, shared := sharedWith(disk, o.disks, s.host != "" && s.host == o.host); shared {
+		mine, all := s.disksOf(o)
+		for _, disk := range mine {
+			oneHost := s.host != "" && s.host == o.host || isID(disk.Source)
+			if theirs, shared := sharedWith(disk, all, oneHost); shared {
 				problems = append(problems, diskOfBoth(name, disk, s, other, theirs, o))
 			}
 		}
 	}
 
-	maps.DeleteFunc(others, func(_ string, o plannedStart) bool { return s.host == "" || o.host != s.host || o.runs })
+	maps.DeleteFunc(others, func(_ string, o plannedStart) bool { return s.host == "" || o.host != s.host || o.runs || o.off })
 
-	if len(others) == 0 || s.runs {
+	if len(others) == 0 || s.runs || s.off {
 		return problems
 	}
 
@@ -177,13 +190,17 @@ func diskOfBoth(
 		Remedy: "Find out whose disk it is, and start only one of the VMs.",
 	}
 
-	if s.runs || o.runs {
+	if s.runs || o.runs || s.off || o.off {
 		p.Summary, p.Remedy = ownedSummary, "Find out whose disk it is, and give the other VM another one."
 	}
 
-	if o.runs {
+	switch {
+	case s.off || o.off:
+		p.Detail += "that VM gets it at the same time"
+		p.Remedy += " If both are to have it, run only one of them at a time, or set shareable."
+	case o.runs:
 		p.Detail += "that VM is to have it, too"
-	} else {
+	default:
 		p.Detail += "that VM will be started, too"
 	}
 
@@ -191,6 +208,9 @@ func diskOfBoth(
 
 	return p
 }
+
+// isID reports whether the id of a volume stands for the source of a disk. One id is one volume, on whichever host.
+func isID(s domain.DiskSource) bool { return s.File != "" && !strings.HasPrefix(s.File, "/") }
 
 // recordStart records a start, and returns those of the other VMs. A VM that is renamed or replaced starts only under
 // its new name.

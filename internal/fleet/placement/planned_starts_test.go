@@ -32,6 +32,11 @@ func TestPlanStart(t *testing.T) {
 
 		return s
 	}
+	off := func(s plannedStart) plannedStart {
+		s.off, s.added = true, s.disks
+
+		return s
+	}
 	web := map[string]string{"app": "web"}
 	gib := func(n uint64) reservation { return reservation{bytes: n << 30} }
 	at := func(host string, r reservation) plannedStart { return plannedStart{host: host, reservation: r} }
@@ -63,6 +68,14 @@ func TestPlanStart(t *testing.T) {
 		"one that runs has what it needs": {
 			running(at("kvm00", reservation{})), at("kvm00", gib(60)), "",
 		},
+		"a new disk of two that are off": {
+			off(having("kvm00", "/d", false)), off(having("kvm00", "/d", false)), "gets it at the same time",
+		},
+		"a shareable one of two that are off": {off(having("kvm00", "/d", true)), off(having("kvm00", "/d", true)), ""},
+		"a new volume of two that are off": {
+			off(having("", "vms/d", false)), off(having("", "vms/d", false)), "gets it at the same time",
+		},
+		"what one that is off gets and the other has": {having("kvm00", "/d", false), off(having("kvm00", "/d", false)), ""},
 		"files of two hosts": {
 			having("kvm01", "/d", false), having("kvm00", "/d", false), "",
 		},

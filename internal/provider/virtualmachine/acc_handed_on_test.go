@@ -11,7 +11,7 @@ import (
 
 // TestAccVirtualMachine_handedOn: a volume goes from a VM that runs to another one. The plan says that both change at
 // once, and one apply is enough if the VMs are changed in that order. A volume that two VMs that run are to have is
-// reported, whichever of them has it.
+// reported, whichever of them has it, and so is one that a plan gives to two VMs that are off.
 func TestAccVirtualMachine_handedOn(t *testing.T) {
 	t.Parallel()
 	l, tf, prefix := lab.Open(t), acctest.NewCLI(t), lab.Name(t)
@@ -20,7 +20,7 @@ func TestAccVirtualMachine_handedOn(t *testing.T) {
 		l.RemoveDomain(t, name)
 	}
 	const title = "Warning: Disk belongs to another virtual machine"
-	config := func(first, second string) {
+	config := func(first, second string, more ...string) {
 		t.Helper()
 		vms := acctest.OneHost(l) + fmt.Sprintf(`
 resource "virtfleet_storage_pool" "vms" {
@@ -30,7 +30,7 @@ resource "virtfleet_storage_pool" "vms" {
 }
 
 resource "virtfleet_volume" "all" {
-  for_each = toset(["one", "two"])
+  for_each = toset(["one", "two", "spare"])
   pool     = virtfleet_storage_pool.vms.name
   name     = each.key
   size     = "1Mi"
@@ -45,7 +45,7 @@ resource "virtfleet_volume" "all" {
 			}
 			vms += vm.named([]string{"first", "second"}[i])
 		}
-		tf.Config(t, vms)
+		tf.Config(t, vms+strings.Join(more, ""))
 	}
 	disk := func(volume string) string {
 		return fmt.Sprintf(`%[1]s = { volume = virtfleet_volume.all[%[1]q].id, bus = "scsi" }`, volume)
@@ -71,5 +71,18 @@ resource "virtfleet_volume" "all" {
 	if out := tf.Run(t, "plan"); strings.Contains(out, title) {
 		t.Errorf("each VM has a volume of its own, and the plan warns: %s", out)
 	}
+
+	off := func(name string) string {
+		return tinyVM(prefix + "-" + name).with(hcl{
+			"host": quote("kvm1"), "run_strategy": quote("Halted"), "disks": "{ " + disk("spare") + " }",
+		}).named(name)
+	}
+	config("", disk("one"), off("three"))
+	if out := tf.Run(t, "plan"); strings.Contains(out, title) {
+		t.Errorf("only one VM gets the volume, and the plan warns: %s", out)
+	}
+	config("", disk("one"), off("three"), off("four"))
+	expect(t, tf.Run(t, "plan"), title, `Disk "spare" of VM "`+prefix, `is also disk "spare" of VM "`+prefix,
+		"gets it at the same time", "set shareable")
 	destroyAndCheck(t, l, tf, one, two)
 }
