@@ -82,7 +82,9 @@ func (p *Scheduler) filesOn(
 	files := map[string]fileCopy{}
 
 	for attribute, disk := range disks {
-		if d.Metadata.Host == "" && d.PlannedObjects.On(a.Host.Name, status.Volume, disk) {
+		// Where the configuration wants both the volume and the VM, it is clear which file is meant.
+		here := d.PlannedObjects.On(d.Metadata.Host, status.Volume, disk)
+		if !here && d.PlannedObjects.On(a.Host.Name, status.Volume, disk) {
 			files[attribute] = fileCopy{on: a.Host, at: disk, isNew: true}
 		}
 

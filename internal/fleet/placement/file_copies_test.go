@@ -177,11 +177,14 @@ func TestCopiesDiffer_volumes(t *testing.T) {
 		"another VM's, of a VM that is pinned":  {pinned: "kvm1", used: true, refused: true},
 		"planned where it isn't":                {absent: []string{"kvm1"}, planned: []string{"kvm1"}, tells: true},
 		"planned where the VM is pinned":        {pinned: "kvm1", absent: []string{"kvm1"}, planned: []string{"kvm1"}},
-		"planned on the only host that has it":  {absent: []string{"kvm1"}, planned: []string{"kvm2"}},
-		"planned on each host":                  {absent: []string{"kvm1", "kvm2"}, planned: []string{"kvm1", "kvm2"}},
-		"planned to be replaced":                {planned: []string{"kvm1", "kvm2"}},
-		"made on each host":                     {made: []string{"kvm1", "kvm2"}},
-		"made on one host":                      {made: []string{"kvm1"}, tells: true},
+		"planned on another host than the VM is pinned to": {
+			pinned: "kvm2", absent: []string{"kvm1"}, planned: []string{"kvm1"}, tells: true,
+		},
+		"planned on the only host that has it": {absent: []string{"kvm1"}, planned: []string{"kvm2"}},
+		"planned on each host":                 {absent: []string{"kvm1", "kvm2"}, planned: []string{"kvm1", "kvm2"}},
+		"planned to be replaced":               {planned: []string{"kvm1", "kvm2"}},
+		"made on each host":                    {made: []string{"kvm1", "kvm2"}},
+		"made on one host":                     {made: []string{"kvm1"}, tells: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
