@@ -77,8 +77,8 @@ type View struct {
 func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
 	return &View{
 		Info: info, Domains: domains, index: &viewIndex{}, record: &asked[*hostrecord.Record]{},
-		volumes: &asked[poolListing]{}, volumesByID: &asked[seenVolume]{}, controllers: &seenControllers{}, allPools: &asked[[]libvirt.StoragePool]{},
-		pools:    &asked[string]{},
+		volumes: &asked[poolListing]{}, volumesByID: &asked[seenVolume]{},
+		controllers: &seenControllers{}, allPools: &asked[[]libvirt.StoragePool]{}, pools: &asked[string]{},
 		creating: &asked[[]string]{}, arriving: &asked[map[string]ArrivingFiles]{},
 		marks: &asked[map[string]FileMark]{}, volumeNames: &asked[[]string]{},
 	}

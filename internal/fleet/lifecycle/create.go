@@ -290,11 +290,12 @@ func (m *Manager) startNew(
 		return called, err
 	}
 
+	look := fmt.Sprintf("Correct the cause. QEMU's own messages are in its log on the host, %s unless that is configured "+
+		"otherwise.", inventory.QEMULogPath(vm.Name))
+	opens := placement.SecretRemedy(ctx, h, vm.DeclaredSpec().Secrets(), err)
 	e := &inventory.Error{
 		VM: vm.Name, Host: h.Name, Err: err, Detail: "it does not start",
-		Remedy: cmp.Or(inventory.LimitRemedy(err), placement.SecretRemedy(ctx, h, vm.DeclaredSpec().Secrets(), err), fmt.Sprintf("Correct the cause. QEMU's own messages are in its log on "+
-			"the host, %s unless that is configured otherwise.", inventory.QEMULogPath(vm.Name))),
-		Next: inventory.Retry,
+		Remedy: cmp.Or(inventory.LimitRemedy(err), opens, look), Next: inventory.Retry,
 	}
 	inventory.AttachQEMULog(ctx, e, vm.Name, h)
 

@@ -33,8 +33,8 @@ type plannedStart struct {
 	added []domain.DiskUse
 }
 
-// disksOf returns the disks of both that count for each other. A VM that stays off may share a disk that it has with one
-// that is started, as a spare. But if both are given the disk at the same time, that may be a mistake.
+// disksOf returns the disks of both that count for each other. A VM that stays off may share a disk that it has with
+// one that is started, as a spare. But if both are given the disk at the same time, that may be a mistake.
 func (s plannedStart) disksOf(o plannedStart) (mine, theirs []domain.DiskUse) {
 	if s.off || o.off {
 		return s.added, o.added
@@ -140,8 +140,8 @@ func (cy *Capacity) PlanArrival(ctx context.Context, to inventory.Reply, vm *inv
 	return problems
 }
 
-// planStart records that the VM of that name will be started, or which disks it gets. It returns warnings about what it can't have together
-// with the other VMs for which that is recorded. Each of them could have it alone.
+// planStart records that the VM of that name will be started, or which disks it gets. It returns warnings about what it
+// can't have together with the other VMs for which that is recorded. Each of them could have it alone.
 func (cy *Capacity) planStart(
 	ctx context.Context, on inventory.Reply, name string, s plannedStart,
 ) (problems []inventory.Problem) {
@@ -159,7 +159,9 @@ func (cy *Capacity) planStart(
 		}
 	}
 
-	maps.DeleteFunc(others, func(_ string, o plannedStart) bool { return s.host == "" || o.host != s.host || o.runs || o.off })
+	maps.DeleteFunc(others, func(_ string, o plannedStart) bool {
+		return s.host == "" || o.host != s.host || o.runs || o.off
+	})
 
 	if len(others) == 0 || s.runs || s.off {
 		return problems

@@ -175,8 +175,8 @@ func (p *Scheduler) mayAppear(ctx context.Context, h *inventory.Host, file strin
 }
 
 // ExplainStart returns the error of a start as one that names the files of disks that the host lacks, or else the
-// secrets that may be the cause. A backup is advised only for a file that isn't hidden: it would become the disk below a filesystem that isn't
-// mounted, which has the newer data.
+// secrets that may be the cause. A backup is advised only for a file that isn't hidden: it would become the disk below
+// a filesystem that isn't mounted, which has the newer data.
 func (p *Scheduler) ExplainStart(ctx context.Context, vm *inventory.VM, cause error) error {
 	if errors.Is(cause, inventory.ErrUnreachable) || errors.Is(cause, ErrShared) || ctx.Err() != nil {
 		return cause

@@ -183,8 +183,8 @@ func (r *secretResource) warnOfWritten(
 	}
 	text = strings.Join(append(append([]string{text}, uses...), consequence), " ")
 	diags.AddAttributeWarning(path.Root("value_wo_version"), "Value in the configuration is written: "+
-		state.Usage.ValueString()+"/"+state.UsageID.ValueString(), text+"\n\nBefore you apply, make sure that the value in the "+
-		"configuration is the one that the secret had. To give all hosts another value, change value_wo_version.")
+		state.Usage.ValueString()+"/"+state.UsageID.ValueString(), text+"\n\nBefore you apply, make sure that the value in "+
+		"the configuration is the one that the secret had. To give all hosts another value, change value_wo_version.")
 	return diags
 }
 
