@@ -49,7 +49,7 @@ func lacksSecret(ctx context.Context, a inventory.Reply, uuid, opens string) str
 }
 
 // SecretRemedy returns what to do about secrets if a host's QEMU refused what it opens with them; "" if they can't be
-// the cause. libvirt has one error number for all that QEMU refuses, so a wrong value is named as a possible cause only.
+// the cause. libvirt has one error number for all that QEMU refuses, so a wrong value is named as a possible cause.
 func SecretRemedy(ctx context.Context, h *inventory.Host, secrets []domain.HostSecret, cause error) string {
 	internal := errors.Is(cause, libvirt.ErrInternal)
 	if ctx.Err() != nil || !internal && !inventory.IsNotFound(cause) {

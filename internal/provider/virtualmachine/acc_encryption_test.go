@@ -205,8 +205,8 @@ func setPassphrase(t *testing.T, l *lab.Lab, host, usageID, passphrase string) {
 		base64.StdEncoding.EncodeToString([]byte(passphrase)))
 }
 
-// changePassphrase does with a file or block device what the guide about encrypted disks says, with keys that are derived
-// fast. As in formatLUKS, qemu-img is asked again.
+// changePassphrase does with a file or block device what the guide about encrypted disks says, with keys that are
+// derived fast. As in formatLUKS, qemu-img is asked again.
 func changePassphrase(t *testing.T, l *lab.Lab, host, file, driver, from, to string) {
 	t.Helper()
 	l.Run(t, host, "sh", "-ec", `
@@ -256,7 +256,8 @@ resource "virtfleet_volume" "data" {
   data  = { volume = virtfleet_volume.data.id, encryption = { secret = virtfleet_secret.luks.id } }
   vault = { block = "` + loop + `", format = "raw", encryption = { secret = virtfleet_secret.luks.id } }
 }`
-	vault := `  vault = { block = "` + loop + `", format = "raw", encryption = { secret = virtfleet_secret.luks.id } }` + "\n"
+	vault := fmt.Sprintf("  vault = { block = %q, format = \"raw\", encryption = { secret = virtfleet_secret.luks.id } }\n",
+		loop)
 	set := func(passphrase string) func() { return func() { setPassphrase(t, l, "kvm1", name, passphrase) } }
 	const other = "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"
 	sees := func(mib int) resource.TestCheckFunc {
@@ -308,7 +309,8 @@ resource "virtfleet_volume" "data" {
 				changePassphrase(t, l, "kvm1", file, "driver=luks", "correct horse", "battery staple")
 			}
 		},
-		Config: config("24Mi", "Always", data), ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
+		Config:            config("24Mi", "Always", data),
+		ConfigStateChecks: []statecheck.StateCheck{know("status", exactly("Running"))},
 	}, resource.TestStep{
 		Config: config("24Mi", "Halted", data),
 	}, resource.TestStep{
