@@ -140,7 +140,7 @@ func (cy *Capacity) planStart(
 		o := others[other]
 
 		for _, disk := range s.disks {
-			if theirs, shared := sharedWith(disk, o.disks, s.host != "" && s.host == o.host); shared {
+			if theirs, shared := disk.SharedWith(o.disks, s.host != "" && s.host == o.host); shared {
 				problems = append(problems, diskOfBoth(name, disk, s, other, theirs, o))
 			}
 		}
