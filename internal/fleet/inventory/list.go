@@ -26,18 +26,19 @@ type Listed struct {
 	// Inconsistent says that the hosts' replies may contradict each other because the VM was handed over in between. A
 	// second query resolves it; only MergePolls returns such VMs.
 	Inconsistent bool
+	// Doubles are second copies of the VM that have UUIDs of their own.
+	Doubles []status.Double
 
 	silent []string
 	// activeOn are the hosts that have a hypervisor process of the VM.
 	activeOn []string
-	doubles  []status.Double
 }
 
 // Facts returns what the bulk reading says about the VM.
 func (l Listed) Facts() status.Facts {
 	if l.VM != nil {
 		f := l.VM.Facts()
-		f.Doubles = l.doubles
+		f.Doubles = l.Doubles
 
 		return f
 	}
@@ -115,7 +116,7 @@ func listed(answers []Reply, last map[string]LastKnown) (machines []Listed, sile
 		}
 
 		if vm != nil && called[name] > 1 {
-			l.doubles = vm.Doubles(answers)
+			l.Doubles = vm.Doubles(answers)
 		}
 
 		machines = append(machines, l)
