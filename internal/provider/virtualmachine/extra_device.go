@@ -17,7 +17,8 @@ func extraDevicesAttribute() schema.Attribute {
 	return schema.MapAttribute{
 		MarkdownDescription: "Devices that no other attribute describes, by a key: each is one element below " +
 			"[`<devices>`](https://libvirt.org/formatdomain.html#devices), without `<alias>`. Only what the XML contains is " +
-			"compared. A change requires a restart. The state has the XML: **no passwords**.",
+			"compared. A change requires a restart. Only the apply learns whether libvirt's schema has it. The state has the " +
+			"XML: **no passwords**.",
 		ElementType: types.StringType,
 		Optional:    true,
 	}
