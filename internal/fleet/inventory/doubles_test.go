@@ -17,12 +17,13 @@ func TestListed_twoCopiesWithTwoUUIDs(t *testing.T) {
 	const other = "6a5d3b62-6f0e-4b6e-9d59-0a6d3c1f7a12"
 
 	export := func(name, more string) string {
-		return `<disk type='network'><source protocol='nbd' name='` + name + `'><host name='10.0.0.1' port='10809'/></source>` +
-			`<target dev='vda' bus='virtio'/>` + more + `</disk>`
+		return `<disk type='network'><source protocol='nbd' name='` + name + `'>` +
+			`<host name='10.0.0.1' port='10809'/></source><target dev='vda' bus='virtio'/>` + more + `</disk>`
 	}
 	file := `<disk type='file'><source file='/srv/web.img'/><target dev='vda' bus='virtio'/></disk>`
 	reply := func(host, uuid, name, disk string, state libvirt.DomainState) Reply {
-		xml := fmt.Sprintf("<domain type='qemu'><name>%s</name><uuid>%s</uuid><devices>%s</devices></domain>", name, uuid, disk)
+		xml := fmt.Sprintf("<domain type='qemu'><name>%s</name><uuid>%s</uuid><devices>%s</devices></domain>",
+			name, uuid, disk)
 
 		d := libvirt.Domain{UUID: uuid, Name: name, State: state, Persistent: true, PersistentXML: xml}
 		if d.Active() {

@@ -130,7 +130,9 @@ func TestModel_tellsChanges(t *testing.T) {
 			{found: []fleet.Listed{listed("web", postCopy)}, job: job(), want: []string{
 				"kvm2 web Running (Booted) -> Migrating (kvm1 -> kvm2, PostCopy)",
 			}},
-			{down: refused, found: []fleet.Listed{listed("web", orphaned)}, want: []string{"kvm1 - does not answer: refused"}},
+			{down: refused, found: []fleet.Listed{listed("web", orphaned)}, want: []string{
+				"kvm1 - does not answer: refused",
+			}},
 			{found: []fleet.Listed{listed("web", postCopy)}, job: job(), want: []string{"kvm1 - answers again, after 1s"}},
 			{found: []fleet.Listed{listed("web", arrivedAt2)}, want: []string{
 				"kvm2 web Migrating (kvm1 -> kvm2, PostCopy) -> Running (Migrated) on kvm2, after 3s",
@@ -391,7 +393,8 @@ func TestProgress(t *testing.T) {
 	m.notePoll(fleet.HostPoll{Host: "kvm1", At: noon})
 	later := job()
 	later.Elapsed += time.Second
-	m.applyListing(noon.Add(time.Second), []fleet.Listed{listed("web", migrating)}, map[string]*libvirt.Job{"uuid-web": later})
+	m.applyListing(noon.Add(time.Second), []fleet.Listed{listed("web", migrating)},
+		map[string]*libvirt.Job{"uuid-web": later})
 	says("kvm1 -> kvm2  PreCopy  13s  iteration 3  dirty 2.0 MiB/s  " +
 		"75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, 100.0 MiB/s")
 	stuck := job()
