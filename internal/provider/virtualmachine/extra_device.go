@@ -17,8 +17,8 @@ func extraDevicesAttribute() schema.Attribute {
 	return schema.MapAttribute{
 		MarkdownDescription: "Devices without an attribute, by a key: each is one element below " +
 			"[`<devices>`](https://libvirt.org/formatdomain.html#devices), without `<alias>`. Only what it contains is " +
-			"compared. A change requires a restart. Errors against libvirt's schema fail the apply, not the plan. The state " +
-			"has it: **no passwords**.",
+			"compared. A change requires a restart. What libvirt's schema refuses fails only the apply. The state has it: " +
+			"**no passwords**.",
 		ElementType: types.StringType,
 		Optional:    true,
 	}
