@@ -142,7 +142,9 @@ func TestModel_tellsChanges(t *testing.T) {
 			{down: refused, found: []fleet.Listed{listed("web", func(vm *fleet.VM) {
 				vm.Host, vm.SilentHosts = "kvm2", []string{"kvm1"}
 			})}, want: []string{"kvm1 - does not answer: refused"}},
-			{found: []fleet.Listed{twice}, want: []string{"kvm1 - answers again, after 1s", "kvm2 web TwoCopies=True (SameNameAndDisk)"}},
+			{found: []fleet.Listed{twice}, want: []string{
+				"kvm1 - answers again, after 1s", "kvm2 web TwoCopies=True (SameNameAndDisk)",
+			}},
 		},
 		"handed over: the guest is paused, then runs on the target while both ends finish": {
 			{found: []fleet.Listed{listed("web", nil)}},
