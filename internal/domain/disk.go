@@ -156,7 +156,7 @@ func (d *Definition) patchDisk(e *etree.Element, path string, want Disk, gone ma
 	switch source := want.Source; {
 	case sameSource(have.Source, source), have.keepsSource(want):
 	case source.Other != "":
-		return Problem{path, "A source of the kind " + source.Other + " can be kept, but not declared."}
+		return undeclarable(path, source.Other)
 	default:
 		applySource(e, source)
 		if want.Format == "" && !have.Source.reaches(source) {

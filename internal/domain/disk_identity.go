@@ -51,6 +51,24 @@ func (u DiskUse) Text() string {
 	return "disk " + strconv.Quote(u.Key)
 }
 
+// SharedWith returns the disk of another VM that is the same as this one, unless both are declared as shareable. A disk
+// with the other in its backing chain is returned even if both are shareable: no VM may write to an image that is the
+// base of another. sameHost says that both VMs are on one host.
+func (u DiskUse) SharedWith(uses []DiskUse, sameHost bool) (DiskUse, bool) {
+	for _, other := range uses {
+		same := sameHost || u.Shared || other.Shared
+		if (!u.Shareable || !other.Shareable) && SameDisk(u.Source, other.Source, same) {
+			return other, true
+		}
+		isBelow := func(b DiskSource) bool { return SameDisk(b, u.Source, same) }
+		hasBelow := func(b DiskSource) bool { return SameDisk(b, other.Source, same) }
+		if slices.ContainsFunc(other.Backing, isBelow) || slices.ContainsFunc(u.Backing, hasBelow) {
+			return other, true
+		}
+	}
+	return DiskUse{}, false
+}
+
 // Name returns the name of the source on its host or server, and "" for a source that can't be told from others.
 func (s DiskSource) Name() string {
 	switch {

@@ -15,7 +15,7 @@ func (d *Definition) newDisk(key string, want Disk, gone map[string]bool) (*etre
 	device := cmp.Or(want.Device, "disk")
 	want.Device = device
 	if want.Source.Other != "" {
-		return nil, Problem{path, "A source of the kind " + want.Source.Other + " can be kept, but not declared."}
+		return nil, undeclarable(path, want.Source.Other)
 	}
 	if want.Source.isZero() && !want.removable() {
 		return nil, Problem{path, "A new disk needs a source."}

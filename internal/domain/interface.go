@@ -156,7 +156,7 @@ func patchInterface(e *etree.Element, path string, want Interface) error {
 	have := readInterface(e)
 	if want.connected() && !sameConnection(have, want) {
 		if want.Other != "" {
-			return Problem{path, "A connection of the kind " + want.Other + " can be kept, but not declared."}
+			return want.undeclarable(path)
 		}
 		connect(e, want)
 	}
@@ -192,7 +192,7 @@ func setLink(e *etree.Element, up *bool) {
 func (d *Definition) newInterface(key string, want Interface) (*etree.Element, error) {
 	path := interfaceKind.path + "." + key
 	if want.Other != "" {
-		return nil, Problem{path, "A connection of the kind " + want.Other + " can be kept, but not declared."}
+		return nil, want.undeclarable(path)
 	}
 	if !want.connected() {
 		return nil, Problem{path, "A new interface needs one of " + interfaceKinds + "."}

@@ -97,6 +97,13 @@ func (i Interface) attribute() string {
 	return ""
 }
 
+// undeclarable returns the problem of an interface that is to get a connection that isn't modelled: a VM that has it
+// keeps it.
+func (i Interface) undeclarable(path string) Problem {
+	return Problem{path, "A connection of the kind " + i.Other + " can be kept, but not declared. For an interface that " +
+		"gets a connection, set network, bridge, direct, user or another one in place of other."}
+}
+
 // attributes returns the names of all attributes that declare a connection.
 func (i Interface) attributes() []string {
 	var all []string

@@ -2,6 +2,7 @@ package domain
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/beevik/etree"
@@ -64,6 +65,29 @@ func describe(kind string, source *etree.Element) string {
 	}
 	slices.Sort(values)
 	return kind + ":" + strings.Join(values, ",")
+}
+
+// undeclarable returns the problem of a disk that is to get a source that isn't modelled: a VM that has it keeps it.
+func undeclarable(path, other string) Problem {
+	remedy := "For a disk that gets a source, set file, block, network or volume in place of other."
+	if pool, volume, is := volumeOf(other); is {
+		remedy = "In place of other, set volume = " + strconv.Quote(pool+"/"+volume) + ": it names the same volume."
+	}
+	return Problem{path, "A source of the kind " + other + " can be kept, but not declared. " + remedy}
+}
+
+// volumeOf returns the pool and the volume of a source that describe has described.
+func volumeOf(other string) (pool, volume string, is bool) {
+	values, is := strings.CutPrefix(other, "volume:")
+	for value := range strings.SplitSeq(values, ",") {
+		switch name, text, _ := strings.Cut(value, "="); name {
+		case "pool":
+			pool = text
+		case "volume":
+			volume = text
+		}
+	}
+	return pool, volume, is && pool != "" && volume != ""
 }
 
 func readHost(host *etree.Element, protocol string) string {

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -176,5 +177,21 @@ func TestReadDisk_transient(t *testing.T) {
 	disk := d.Spec().Disks["vda"]
 	if disk.Source.File != "/a.raw" || disk.Format != "raw" || len(disk.Backing) > 0 {
 		t.Errorf("the disk was read as %v in format %q on %v", disk.Source, disk.Format, disk.Backing)
+	}
+}
+
+// A source that can only be kept has a remedy when a VM is to get it, as one that is created again after its host was
+// lost: most sources of that kind are volumes, which have an attribute.
+func TestUndeclarable(t *testing.T) {
+	t.Parallel()
+	for other, want := range map[string]string{
+		"volume:pool=default,volume=a9.qcow2":                     `volume = "default/a9.qcow2"`,
+		"volume:pool=default,startupPolicy=optional,volume=a.iso": `volume = "default/a.iso"`,
+		"volume:pool=default":                                     "set file, block, network or volume",
+		"dir:dir=/srv":                                            "set file, block, network or volume",
+	} {
+		if got := undeclarable("disks.vda", other).Message; !strings.Contains(got, want) {
+			t.Errorf("%s: %s; want %s", other, got, want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package drain
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -145,11 +146,28 @@ func (dr *Drainer) otherDrains(ctx context.Context, h *inventory.Host, want Drai
 		return err
 	}
 
-	// The lock of a killed run lasts this long.
-	ctx, cancel := context.WithTimeout(ctx, lease.TakeoverTime+10*time.Second)
+	if record.Cordon != nil {
+		who, err := dr.records.LiveHolder(ctx, h, "maintenance")
+		if err != nil {
+			return err
+		}
+
+		if who != "" {
+			return want.drainedBy(record, who)
+		}
+	}
+
+	// The lock of a killed run lasts this long. A run that is ending another maintenance may be done sooner.
+	waiting, cancel := context.WithTimeout(ctx, lease.TakeoverTime+10*time.Second)
 	defer cancel()
 
-	_, unlock, err := dr.records.Lock(ctx, h, "maintenance", "draining")
+	_, unlock, err := dr.records.Lock(waiting, h, "maintenance", "draining")
+	if locked, ok := errors.AsType[*inventory.Error](err); ok && errors.Is(err, records.ErrLocked) && ctx.Err() == nil {
+		if record, _, err = inventory.ReadRecord(ctx, h); err == nil {
+			err = want.drainedBy(record, locked.Detail)
+		}
+	}
+
 	if err != nil {
 		return err
 	}
@@ -157,6 +175,20 @@ func (dr *Drainer) otherDrains(ctx context.Context, h *inventory.Host, want Drai
 	unlock()
 
 	return want.refuseOther(record)
+}
+
+// drainedBy returns the error that another run drains the host, or ends a maintenance of it. who says which run.
+func (d Drain) drainedBy(record *hostrecord.Record, who string) error {
+	if c := record.Cordon; c != nil {
+		who = fmt.Sprintf("%s. Its maintenance has the id %s. %s", c.Text(d.Host), c.ID, who)
+	}
+
+	return &inventory.Error{
+		Host: d.Host, Kind: records.ErrLocked, Detail: who,
+		Remedy: "A host has one maintenance at a time: wait until that one has ended, not only its drain. If its run was " +
+			"killed, its lock is taken over after " + lease.TakeoverTime.String() + ".",
+		Next: inventory.Retry,
+	}
 }
 
 // refuseOther returns an error if the host is under another maintenance.

@@ -10,6 +10,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -60,10 +61,24 @@ func TestLab_secondDrainIsRefusedSoon(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, err = late.Drain(ctx, drain.Drain{Host: host.Name, ID: "of carol", Why: "a new kernel"})
+	// The cordon says whose the host is: nothing is waited for, but that the other run is seen to live.
+	soon, tooLate := context.WithTimeout(ctx, lease.TakeoverTime)
+	defer tooLate()
+
+	_, err = late.Drain(soon, drain.Drain{Host: host.Name, ID: "of carol", Why: "a new kernel"})
+	if soon.Err() != nil {
+		t.Error("it has waited for the end of a drain that may take hours")
+	}
+
 	for _, err := range []error{fleettest.Await(t, over), err} {
-		if !errors.Is(err, records.ErrLocked) || ctx.Err() != nil || !strings.Contains(err.Error(), "alice is draining it") {
-			t.Errorf("%v; want to be told soon that alice drains it", err)
+		if !errors.Is(err, records.ErrLocked) || ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v; want to be told soon that the host is locked", err)
+		}
+
+		for _, want := range []string{"alice is draining it", "of alice", "new disks"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v; want %q in it", err, want)
+			}
 		}
 	}
 }

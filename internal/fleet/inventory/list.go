@@ -26,6 +26,8 @@ type Listed struct {
 	// Inconsistent says that the hosts' replies may contradict each other because the VM was handed over in between. A
 	// second query resolves it; only MergePolls returns such VMs.
 	Inconsistent bool
+	// Doubles are second copies of the VM that have UUIDs of their own.
+	Doubles []status.Double
 
 	silent []string
 	// activeOn are the hosts that have a hypervisor process of the VM.
@@ -35,7 +37,10 @@ type Listed struct {
 // Facts returns what the bulk reading says about the VM.
 func (l Listed) Facts() status.Facts {
 	if l.VM != nil {
-		return l.VM.Facts()
+		f := l.VM.Facts()
+		f.Doubles = l.Doubles
+
+		return f
 	}
 
 	switch {
@@ -83,7 +88,7 @@ func (inv *Inventory) ListConsistent(ctx context.Context, answers []Reply) (mach
 // where VMs were last seen.
 func listed(answers []Reply, last map[string]LastKnown) (machines []Listed, silent []string) {
 	silent = SilentHosts(answers)
-	names := make(map[string]string)
+	names, called := make(map[string]string), make(map[string]int)
 
 	for _, a := range answers {
 		if a.View == nil {
@@ -95,6 +100,10 @@ func listed(answers []Reply, last map[string]LastKnown) (machines []Listed, sile
 		}
 	}
 
+	for _, name := range names {
+		called[name]++
+	}
+
 	for uuid, name := range names {
 		of := RepliesAbout(answers, uuid)
 		vm, err := Locate(of, uuid, last[uuid])
@@ -104,6 +113,10 @@ func listed(answers []Reply, last map[string]LastKnown) (machines []Listed, sile
 			if a.Domain != nil && a.Domain.Active() {
 				l.activeOn = append(l.activeOn, a.Host.Name)
 			}
+		}
+
+		if vm != nil && called[name] > 1 {
+			l.Doubles = vm.Doubles(answers)
 		}
 
 		machines = append(machines, l)

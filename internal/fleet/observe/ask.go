@@ -37,6 +37,7 @@ type observing struct {
 	rule       *evacuation.Rule
 	resumer    status.Fact[string]
 	log        *inventory.QEMULog
+	doubles    []status.Double
 
 	mu   sync.Mutex
 	lack map[string]string
@@ -69,6 +70,7 @@ func (o *observing) failed(part string, err error) {
 func (o *observing) ask(ctx context.Context) {
 	questions := []func(context.Context){
 		o.askAgent, o.askJob, o.askResumer, o.askBlockers, o.askDisks, o.askDiskErrors, o.askRule, o.askLog,
+		o.findDoubles,
 		func(ctx context.Context) { o.leases = o.askAddresses(ctx, PartLease, libvirt.SourceLease) },
 		func(ctx context.Context) { o.arp = o.askAddresses(ctx, PartARP, libvirt.SourceARP) },
 	}
@@ -124,6 +126,15 @@ func (o *observing) askLog(ctx context.Context) {
 	}
 
 	o.log = &log
+}
+
+// findDoubles looks for other copies of the VM in what the hosts have reported last: the question about the VM itself
+// finds only its own UUID. If that can't be read, the hosts that don't answer are named anyway.
+func (o *observing) findDoubles(ctx context.Context) {
+	answers, err := o.observer.hosts.SnapshotOfAnswering(ctx)
+	if err == nil {
+		o.doubles = o.vm.Doubles(answers)
+	}
 }
 
 // askResumer finds out whether a run manages a migration that broke in post-copy: such a run holds the VM's lock on its

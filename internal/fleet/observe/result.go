@@ -33,6 +33,8 @@ func (o *observing) result() *Observation {
 		out.Facts.StartedSince = o.log.Since(o.vm.Active)
 	}
 
+	out.Facts.Doubles = o.doubles
+
 	if o.vm.BrokeInPostCopy() {
 		out.Facts.Resumer = o.resumer
 	}

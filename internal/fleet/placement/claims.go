@@ -94,7 +94,7 @@ func rivals(answers []inventory.Reply, c claim) error {
 					continue
 				}
 
-				if other, ok := sharedWith(disk, c.usesOf(a.Host, e), c.host == a.Host.Name); ok {
+				if other, ok := disk.SharedWith(c.usesOf(a.Host, e), c.host == a.Host.Name); ok {
 					all = append(all, sameDisk(c, disk, a.Host.Name, e, other))
 				}
 			}
@@ -102,27 +102,6 @@ func rivals(answers []inventory.Reply, c claim) error {
 	}
 
 	return errors.Join(all...)
-}
-
-// sharedWith returns the disk of another VM that is the same as this one, unless both are declared as shareable. A disk
-// with the other in its backing chain is returned even if both are shareable: no VM may write to an image that is the
-// base of another.
-func sharedWith(disk domain.DiskUse, uses []domain.DiskUse, sameHost bool) (domain.DiskUse, bool) {
-	for _, other := range uses {
-		same := sameHost || disk.Shared || other.Shared
-		if (!disk.Shareable || !other.Shareable) && domain.SameDisk(disk.Source, other.Source, same) {
-			return other, true
-		}
-
-		isBelow := func(b domain.DiskSource) bool { return domain.SameDisk(b, disk.Source, same) }
-		hasBelow := func(b domain.DiskSource) bool { return domain.SameDisk(b, other.Source, same) }
-
-		if slices.ContainsFunc(other.Backing, isBelow) || slices.ContainsFunc(disk.Backing, hasBelow) {
-			return other, true
-		}
-	}
-
-	return domain.DiskUse{}, false
 }
 
 func sameName(c claim, host string, e *inventory.Entry) error {

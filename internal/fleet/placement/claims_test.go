@@ -102,7 +102,7 @@ func TestNewUses_shareable(t *testing.T) {
 			t.Fatal(uses)
 		}
 
-		if _, shared := sharedWith(uses[0], theirs, true); shared != want {
+		if _, shared := uses[0].SharedWith(theirs, true); shared != want {
 			t.Errorf("shareable = %q is refused: %t", shareable, shared)
 		}
 	}
@@ -126,7 +126,7 @@ func TestNewUses_unknown(t *testing.T) {
 		t.Fatal(uses)
 	}
 
-	if _, shared := sharedWith(uses[0], d.newUses(nil), true); !shared {
+	if _, shared := uses[0].SharedWith(d.newUses(nil), true); !shared {
 		t.Error("one volume in two VMs isn't noticed")
 	}
 }

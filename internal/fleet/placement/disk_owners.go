@@ -99,7 +99,7 @@ func (p *Scheduler) warnOfOwners(
 			}
 
 			for _, e := range a.View.Having(disk) {
-				other, shared := sharedWith(disk, e.DiskUses(), h == a.Host)
+				other, shared := disk.SharedWith(e.DiskUses(), h == a.Host)
 				if e.UUID == uuid || !claims(e) || !shared {
 					continue
 				}

@@ -181,6 +181,9 @@ func KeptOwnDisk(vm *inventory.VM, key string) string {
 		OwnDiskTitle(key), at, why, o.Pool, o.Volume)
 }
 
+// disksKept is the summary of a problem about disks that aren't deleted with what they belonged to.
+const disksKept = "Disks of the virtual machine are kept"
+
 // warnDroppedDisks returns warnings about disks that are no longer declared, as far as the rest of the plan doesn't
 // show them: those that stay on the host, and those that an earlier apply was to delete.
 func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
@@ -204,10 +207,17 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 			lines += fmt.Sprintf("\n  - %s: %s", OwnDiskTitle(key), vm.Metadata.OwnDisks[key].Path)
 		}
 
+		summary := "Disks are deleted with their data: " + vm.Name
+		becomes := "This one deletes them, once the VM no longer has them"
+		if vm.ManagedSave {
+			summary = disksKept
+			becomes = "This one keeps them as well, because the VM's memory is saved, and its guest may use them"
+		}
+
 		problems = append(problems, inventory.Problem{
-			Attribute: "disks", Warning: true, Summary: "Disks are deleted with their data: " + vm.Name,
+			Attribute: "disks", Warning: true, Summary: summary,
 			Detail: fmt.Sprintf("An earlier run removed these disks from VM %q on host %q, and couldn't delete them yet. "+
-				"This one deletes them, once the VM no longer has them:%s", vm.Name, vm.Host, lines),
+				"%s:%s", vm.Name, vm.Host, becomes, lines),
 			Remedy: "To keep a disk, first declare it again with file = \"<its path>\".",
 		})
 	}
@@ -219,7 +229,7 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 		}
 
 		problems = append(problems, inventory.Problem{
-			Attribute: "disks", Warning: true, Summary: "Disks of the virtual machine are kept",
+			Attribute: "disks", Warning: true, Summary: disksKept,
 			Detail: fmt.Sprintf("These disks were created with VM %q on host %q, and are no longer declared. After this "+
 				"change, they stay, even when the VM is destroyed:%s", vm.Name, vm.Host, lines),
 			Remedy: "To attach such a disk again, declare it with file = \"<its path>\".",

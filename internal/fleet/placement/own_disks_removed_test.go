@@ -56,6 +56,12 @@ func TestDropsOwnDisks_marked(t *testing.T) {
 		if got := fmt.Sprint(d.warnDroppedDisks(vm)); strings.Contains(got, "deleted with their data") != c.says {
 			t.Errorf("%s: the plan says %s", name, got)
 		}
+
+		vm.ManagedSave = true
+		if got := fmt.Sprint(d.warnDroppedDisks(vm)); strings.Contains(got, "deleted with their data") ||
+			strings.Contains(got, "memory is saved") != c.says {
+			t.Errorf("%s: of a saved guest, the plan says %s", name, got)
+		}
 	}
 }
 

@@ -153,7 +153,7 @@ func (cy *Capacity) planStart(
 		mine, all := s.disksOf(o)
 		for _, disk := range mine {
 			oneHost := s.host != "" && s.host == o.host || isID(disk.Source)
-			if theirs, shared := sharedWith(disk, all, oneHost); shared {
+			if theirs, shared := disk.SharedWith(all, oneHost); shared {
 				problems = append(problems, diskOfBoth(name, disk, s, other, theirs, o))
 			}
 		}

@@ -25,6 +25,8 @@ type Facts struct {
 	SilentHosts []string
 	// RunsOn are the hosts on which the VM runs at the same time, if there are several; then Host is "".
 	RunsOn []string
+	// Doubles are other VMs, of other UUIDs, that run under the VM's name and write to a disk of it.
+	Doubles []Double
 
 	// State and Reason are those of the domain, by the names of this package.
 	State, Reason string
@@ -91,6 +93,13 @@ type Facts struct {
 	EvictedFrom, EvictedBy string
 	// EvictedSince is when the eviction was requested; zero if unknown.
 	EvictedSince time.Time
+}
+
+// Double is a VM that runs in addition to another, under the same name and with the same disk. A VM that was created
+// again while its host was away is the double of the one that comes back with the host.
+type Double struct {
+	// UUID and Host are those of the double, Disk the key of the disk in the other VM.
+	UUID, Host, Disk string
 }
 
 // Role is the role of a host that has a hypervisor process of a VM.

@@ -139,7 +139,7 @@ func (f Facts) HostStatesText() string {
 	return strings.Join(texts, ", ")
 }
 
-// twoCopies returns whether the VM runs on two hosts at the same time without a migration.
+// twoCopies returns whether the VM runs on two hosts at the same time without a migration, under one UUID or two.
 func twoCopies(f Facts) Condition {
 	switch {
 	case len(f.RunsOn) > 1:
@@ -147,6 +147,12 @@ func twoCopies(f Facts) Condition {
 			Status: True, Reason: "RunsOnSeveralHosts", Layer: LayerFleet,
 			Message: "it runs on these hosts at the same time, and both copies may write to its disks: " +
 				strings.Join(f.RunsOn, ", ") + "; find out which copy is the right one, and destroy and undefine the other",
+		}
+	case len(f.Doubles) > 0:
+		return Condition{
+			Status: True, Reason: "SameNameAndDisk", Layer: LayerFleet,
+			Message: "another VM runs under its name and writes to its disk: " + doublesText(f.Doubles) +
+				"; find out which one is the right one, and destroy and undefine the other",
 		}
 	case len(f.SilentHosts) > 0:
 		return Condition{
@@ -156,6 +162,14 @@ func twoCopies(f Facts) Condition {
 	default:
 		return Condition{Status: False, Reason: "OneCopy", Layer: LayerFleet}
 	}
+}
+
+func doublesText(doubles []Double) string {
+	texts := make([]string, len(doubles))
+	for i, d := range doubles {
+		texts[i] = fmt.Sprintf("UUID %s on host %q (disk %q)", d.UUID, d.Host, d.Disk)
+	}
+	return strings.Join(texts, ", ")
 }
 
 func staleDefinition(f Facts) Condition {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/observe"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/opstest"
 )
@@ -38,7 +40,29 @@ func TestLab_conditions(t *testing.T) {
 		t.Errorf("a scrape doesn't ask for it, and says %v", found)
 	}
 
-	l.Define(t, b.Name, l.Virsh(t, a.Name, "dumpxml", "--inactive", name))
+	// The copy has a UUID of its own, as one that was created while the first one's host was fenced.
+	definition, uuid := l.Virsh(t, a.Name, "dumpxml", "--inactive", name),
+		strings.TrimSpace(l.Virsh(t, a.Name, "domuuid", name))
+	double := uuid[:len(uuid)-4] + "dddd"
+	l.Define(t, b.Name, strings.ReplaceAll(definition, uuid, double))
+	l.Virsh(t, b.Name, "start", "--paused", name)
+	all, _ = r.scrape()
+	for _, h := range []*lab.Host{a, b} {
+		all.one(t, "virtfleet_vm_condition", vm, fmt.Sprintf("node=%q", h.Name), `type="TwoCopies"`, `status="True"`,
+			`reason="SameNameAndDisk"`)
+	}
+	observed, err := openFleet(t, a, b).Observe(t.Context(), observe.Question{UUID: uuid})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := status.ConditionOf(observed.Facts, status.TwoCopies); c.Status != status.True ||
+		!strings.Contains(c.Message, double) || !strings.Contains(c.Message, b.Name) {
+		t.Errorf("%+v", c)
+	}
+	l.Virsh(t, b.Name, "destroy", name)
+	l.Virsh(t, b.Name, "undefine", name)
+
+	l.Define(t, b.Name, definition)
 	l.Virsh(t, b.Name, "start", name)
 	f := openFleet(t, a, b)
 	if err := f.Cordon(t.Context(), b.Name, "1", "a test"); err != nil {

@@ -58,10 +58,20 @@ func TestLab_printsTheLifecycleOfAVM(t *testing.T) {
 	told(to, "Migrating (kvm1 -> kvm2, ", " -> Running (Migrated) on kvm2, after ")
 	told(to, "moved in ", " sent", "downtime ")
 
-	l.Virsh(t, to.Name, "destroy", name)
-	told(to, "-> Stopped (Destroyed)", "AgentConnected=False (GuestNotRunning)")
-	l.Virsh(t, to.Name, "undefine", name)
-	told(to, "undefined: no host has it any more")
+	// Back in post-copy, of which libvirt keeps no statistics on the target.
+	l.Virsh(t, to.Name, "migrate-setspeed", name, "2")
+	go func() { moved <- to.Migrate(ctx, name, from, "--postcopy") }()
+	told(to, "kvm2 -> kvm1  PreCopy", "iteration 1", " sent, ")
+	l.Virsh(t, to.Name, "migrate-postcopy", name)
+	if err := <-moved; err != nil {
+		t.Fatal(err)
+	}
+	told(from, "moved in ", "by post-copy: at least ", " sent")
+
+	l.Virsh(t, from.Name, "destroy", name)
+	told(from, "-> Stopped (Destroyed)", "AgentConnected=False (GuestNotRunning)")
+	l.Virsh(t, from.Name, "undefine", name)
+	told(from, "undefined: no host has it any more")
 	if err := r.Stop(); err != nil {
 		t.Error(err)
 	}

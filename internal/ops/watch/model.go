@@ -47,6 +47,8 @@ type vmState struct {
 	since      time.Time
 	conditions []status.Condition
 	migration  *migration.State // nil for none
+	// advanced is the age of the migration when it was last seen to have sent something.
+	advanced time.Duration
 	// gone says that the VM's present host is unknown.
 	gone bool
 	// start is the number of the guest's start on its host, 0 if unknown. stale says that the VM is or was off since that
@@ -175,15 +177,15 @@ func (m *model) lastKnown() map[string]fleet.LastKnown {
 	return last
 }
 
-// migrationSources returns the hosts that VMs are migrating from, by the VMs' UUIDs.
-func (m *model) migrationSources() map[string]string {
-	sources := map[string]string{}
+// moves returns the VMs that are migrating to a known host, by their UUIDs.
+func (m *model) moves() map[string]*vmState {
+	all := map[string]*vmState{}
 	for uuid, v := range m.vms {
 		if v.isMigrating() && v.migration.TargetHost != "" {
-			sources[uuid] = v.migration.SourceHost
+			all[uuid] = v
 		}
 	}
-	return sources
+	return all
 }
 
 func newVMState(l fleet.Listed, job *libvirt.Job) *vmState {
@@ -191,12 +193,25 @@ func newVMState(l fleet.Listed, job *libvirt.Job) *vmState {
 		return &vmState{name: l.Name, host: terminal.None, status: status.StatusUnknown, reason: l.Err.Error()}
 	}
 	facts, moving := l.Facts(), l.VM.Migration(job)
+	if moving == nil && awaitsMemory(l.VM) {
+		moving = &migration.State{TargetHost: l.VM.Host, Mode: migration.PostCopy}
+	}
 	facts.Migrating = facts.Migrating || moving != nil
-	return &vmState{
+	next := &vmState{
 		start: l.VM.StartNumber(), stale: !l.VM.Active,
 		name: l.Name, host: l.VM.Host, hostUUID: l.VM.HostUUID, status: status.PrintableStatus(facts),
 		reason: l.VM.StatusReason(), conditions: status.Conditions(facts), migration: moving,
 	}
+	if moving != nil {
+		next.advanced = moving.Statistics.Elapsed
+	}
+	return next
+}
+
+// awaitsMemory reports whether a guest runs on the target of its migration, and the rest of its memory is still at the
+// source, which may not answer.
+func awaitsMemory(vm *fleet.VM) bool {
+	return vm.State == libvirt.Running && vm.Reason == libvirt.ReasonPostcopy
 }
 
 // statusText returns the VM's status with its reason or its migration.
@@ -214,7 +229,7 @@ func (m *vmState) statusText() string {
 // hasArrivedAs reports whether the VM is on the target of its migration and no longer at the source. The last job that
 // is known is still the source's then.
 func (m *vmState) hasArrivedAs(vm *fleet.VM) bool {
-	return vm != nil && m.isMigrating() && !vm.Migrating && vm.Host == m.migration.TargetHost
+	return vm != nil && m.isMigrating() && !vm.Migrating && vm.Host == m.migration.TargetHost && !awaitsMemory(vm)
 }
 
 func (m *vmState) isMigrating() bool { return m.status == status.StatusMigrating && m.migration != nil }
@@ -246,6 +261,13 @@ func (m *vmState) keepPassing(old *vmState) {
 	}
 	if !old.isMigrating() || !m.isMigrating() {
 		return
+	}
+	if m.migration.SourceHost == "" && m.migration.TargetHost == old.migration.TargetHost {
+		m.migration, m.advanced = old.migration, old.advanced
+		return
+	}
+	if m.migration.Statistics.Data.Processed == old.migration.Statistics.Data.Processed {
+		m.advanced = old.advanced
 	}
 	if m.host == m.migration.TargetHost && m.migration.Mode == migration.PreCopy {
 		m.migration.Mode = old.migration.Mode
@@ -315,7 +337,7 @@ func (m *vmState) transitionText(next *vmState) string {
 }
 
 // changedConditions returns the conditions that changed between True and False. A change from or to Unknown doesn't
-// count.
+// count, except that the host of a second copy answers again.
 func (m *vmState) changedConditions(next *vmState) []string {
 	old := make(map[string]status.ConditionStatus, len(m.conditions))
 	for _, c := range m.conditions {
@@ -324,7 +346,8 @@ func (m *vmState) changedConditions(next *vmState) []string {
 	var all []string
 	for _, c := range next.conditions {
 		was := old[c.Type]
-		if unspoken[c.Type] || was == c.Status || was == "" || was == status.Unknown || c.Status == status.Unknown {
+		known := was != "" && was != status.Unknown || c.Type == status.TwoCopies && c.Status == status.True
+		if unspoken[c.Type] || was == c.Status || !known || c.Status == status.Unknown {
 			continue
 		}
 		all = append(all, fmt.Sprintf("%s=%s (%s)", c.Type, c.Status, c.Reason))

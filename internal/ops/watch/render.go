@@ -52,7 +52,7 @@ func (m *model) liveLines(width, height int) []string {
 		lines = append(lines,
 			fmt.Sprintf("%-*s  %s  %s", widest, terminal.Plain(v.name), hostsOf(s), m.paceText(v)),
 			"  "+progressBar(s, max(narrowestBar, min(widestBar,
-				width-2-utf8.RuneCountInString(amountsText(s))-2)))+"  "+amountsText(s))
+				width-2-utf8.RuneCountInString(m.amountsText(v))-2)))+"  "+m.amountsText(v))
 	}
 	if more := len(moves) - fit; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
@@ -62,7 +62,7 @@ func (m *model) liveLines(width, height int) []string {
 
 // progressLine describes a migration in one line.
 func (m *model) progressLine(v *vmState) string {
-	return hostsOf(v.migration) + "  " + m.paceText(v) + "  " + amountsText(v.migration)
+	return hostsOf(v.migration) + "  " + m.paceText(v) + "  " + m.amountsText(v)
 }
 
 // paceText describes the progress of a migration: its mode, how long it has taken, and the state of the guest
@@ -76,13 +76,14 @@ func (m *model) paceText(v *vmState) string {
 	if n := s.Statistics.Iteration; n > 0 {
 		parts = append(parts, fmt.Sprintf("iteration %d", n))
 	}
-	if rate := s.Statistics.DirtyRate * s.Statistics.PageSize; rate > 0 {
+	silent := m.isSilent(s.SourceHost)
+	if rate := s.Statistics.DirtyRate * s.Statistics.PageSize; rate > 0 && !silent {
 		parts = append(parts, "dirty "+domain.FormatProgress(rate)+"/s")
 	}
 	if t := s.Statistics.AutoConvergeThrottle; t > 0 {
 		parts = append(parts, fmt.Sprintf("throttled %d%%", t))
 	}
-	if h := m.hosts[s.SourceHost]; h != nil && h.silent {
+	if silent {
 		parts = append(parts, s.SourceHost+" does not answer")
 	}
 	return strings.Join(parts, "  ")
@@ -99,8 +100,15 @@ func sentPercent(s *migration.State) uint64 {
 	return min((d.Total-d.Remaining)*100/d.Total, 99)
 }
 
-// amountsText returns how much of a migration's data is sent and how much is left.
-func amountsText(s *migration.State) string {
+// isSilent reports whether a host doesn't answer: what it said of a migration is old.
+func (m *model) isSilent(host string) bool { return m.hosts[host] != nil && m.hosts[host].silent }
+
+// stalled is how long a migration sends nothing before this is shown. QEMU then keeps reporting its last rate.
+const stalled = 3 * time.Second
+
+// amountsText returns how much of a migration's data is sent and how much is left, and the rate.
+func (m *model) amountsText(v *vmState) string {
+	s := v.migration
 	d := s.Statistics.Data
 	if d.Total == 0 {
 		return "being set up"
@@ -108,7 +116,12 @@ func amountsText(s *migration.State) string {
 	text := fmt.Sprintf("%2d%%  %s sent, %s of %s left",
 		sentPercent(s), domain.FormatProgress(d.Processed), domain.FormatProgress(d.Remaining),
 		domain.FormatProgress(d.Total))
-	if rate := s.Statistics.MemoryRate + s.Statistics.DiskRate; rate > 0 {
+	rate, idle := s.Statistics.MemoryRate+s.Statistics.DiskRate, s.Statistics.Elapsed-v.advanced
+	switch {
+	case m.isSilent(s.SourceHost):
+	case idle >= stalled:
+		text += ", nothing sent for " + durationText(idle)
+	case rate > 0:
 		text += ", " + domain.FormatProgress(rate) + "/s"
 	}
 	return text
@@ -170,6 +183,27 @@ func completedText(job *libvirt.Job) string {
 	}
 	if job.Downtime > 0 {
 		text += fmt.Sprintf(", downtime %d ms", job.Downtime.Milliseconds())
+	}
+	return text
+}
+
+// text describes the migration that has brought the VM, from its job. libvirt keeps no job of a post-copy on the
+// target: what was last seen is told, and that it is no more than that. It returns "" if nothing is known.
+func (a arrival) text(job *libvirt.Job) string {
+	last := a.move.migration
+	switch {
+	case job != nil:
+		return completedText(job)
+	case last.Mode != migration.PostCopy:
+		return ""
+	}
+	took := last.Statistics.Elapsed
+	if !a.move.since.IsZero() {
+		took = a.at.Sub(a.move.since)
+	}
+	text := "moved in " + durationText(took) + ", in the end by post-copy"
+	if sent := last.Statistics.Data.Processed; sent > 0 {
+		text += ": at least " + domain.FormatProgress(sent) + " sent"
 	}
 	return text
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/ops/opstest"
@@ -58,6 +59,13 @@ func postCopy(vm *fleet.VM) {
 	vm.Host, vm.HostUUID, vm.Reason = "kvm2", "2", "Postcopy"
 }
 
+// orphaned is a VM in post-copy whose source doesn't answer.
+func orphaned(vm *fleet.VM) {
+	postCopy(vm)
+	vm.Migrating, vm.SilentHosts = false, []string{"kvm1"}
+	vm.ActiveHosts = map[string]status.Role{"kvm2": status.RoleActive}
+}
+
 func arrivedAt2(vm *fleet.VM) {
 	vm.Host, vm.HostUUID, vm.Reason = "kvm2", "2", "Migrated"
 	vm.ActiveHosts = map[string]status.Role{"kvm2": status.RoleActive}
@@ -84,6 +92,8 @@ func TestModel_tellsChanges(t *testing.T) {
 		job   *libvirt.Job
 		want  []string
 	}
+	twice := listed("web", func(vm *fleet.VM) { vm.Host = "kvm2" })
+	twice.Doubles = []status.Double{{UUID: "other", Host: "kvm1", Disk: "root"}}
 	for name, moments := range map[string][]moment{
 		"the first look tells nothing": {{found: []fleet.Listed{listed("web", nil)}}},
 		"new and gone": {
@@ -113,6 +123,27 @@ func TestModel_tellsChanges(t *testing.T) {
 			// Its source, which was asked earlier, still reported a job.
 			{found: []fleet.Listed{listed("web", arrivedAt2)}, job: job(), want: []string{
 				"kvm2 web Migrating (kvm1 -> kvm2, PostCopy) -> Running (Migrated) on kvm2, after 3s",
+			}},
+		},
+		"post-copy, and the source falls silent: the guest runs, and the move hasn't ended": {
+			{found: []fleet.Listed{listed("web", nil)}},
+			{found: []fleet.Listed{listed("web", postCopy)}, job: job(), want: []string{
+				"kvm2 web Running (Booted) -> Migrating (kvm1 -> kvm2, PostCopy)",
+			}},
+			{down: refused, found: []fleet.Listed{listed("web", orphaned)}, want: []string{
+				"kvm1 - does not answer: refused",
+			}},
+			{found: []fleet.Listed{listed("web", postCopy)}, job: job(), want: []string{"kvm1 - answers again, after 1s"}},
+			{found: []fleet.Listed{listed("web", arrivedAt2)}, want: []string{
+				"kvm2 web Migrating (kvm1 -> kvm2, PostCopy) -> Running (Migrated) on kvm2, after 3s",
+			}},
+		},
+		"the host of a second copy answers again": {
+			{down: refused, found: []fleet.Listed{listed("web", func(vm *fleet.VM) {
+				vm.Host, vm.SilentHosts = "kvm2", []string{"kvm1"}
+			})}, want: []string{"kvm1 - does not answer: refused"}},
+			{found: []fleet.Listed{twice}, want: []string{
+				"kvm1 - answers again, after 1s", "kvm2 web TwoCopies=True (SameNameAndDisk)",
 			}},
 		},
 		"handed over: the guest is paused, then runs on the target while both ends finish": {
@@ -353,10 +384,37 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	m := modelOf([]fleet.Listed{listed("web", migrating)}, map[string]*libvirt.Job{"uuid-web": job()})
 	m.notePoll(fleet.HostPoll{Host: "kvm1", At: noon, Err: errors.New("refused")})
-	want := "kvm1 -> kvm2  PreCopy  12s  iteration 3  dirty 2.0 MiB/s  kvm1 does not answer  " +
-		"75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, 100.0 MiB/s"
-	if got := m.progressLine(m.migratingVMs()[0]); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	says := func(want string) {
+		t.Helper()
+		if got := m.progressLine(m.migratingVMs()[0]); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	says("kvm1 -> kvm2  PreCopy  12s  iteration 3  kvm1 does not answer  75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left")
+	// QEMU reports its last rate although nothing is sent any more.
+	m.notePoll(fleet.HostPoll{Host: "kvm1", At: noon})
+	later := job()
+	later.Elapsed += time.Second
+	m.applyListing(noon.Add(time.Second), []fleet.Listed{listed("web", migrating)},
+		map[string]*libvirt.Job{"uuid-web": later})
+	says("kvm1 -> kvm2  PreCopy  13s  iteration 3  dirty 2.0 MiB/s  " +
+		"75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, 100.0 MiB/s")
+	stuck := job()
+	stuck.Elapsed += 5 * time.Second
+	m.applyListing(noon.Add(5*time.Second), []fleet.Listed{listed("web", migrating)},
+		map[string]*libvirt.Job{"uuid-web": stuck})
+	says("kvm1 -> kvm2  PreCopy  17s  iteration 3  dirty 2.0 MiB/s  " +
+		"75%  200.0 MiB sent, 64.0 MiB of 256.0 MiB left, nothing sent for 5s")
+	going := job()
+	going.Elapsed, going.Data.Processed = going.Elapsed+6*time.Second, going.Data.Processed+1<<20
+	m.applyListing(noon.Add(6*time.Second), []fleet.Listed{listed("web", migrating)},
+		map[string]*libvirt.Job{"uuid-web": going})
+	says("kvm1 -> kvm2  PreCopy  18s  iteration 3  dirty 2.0 MiB/s  " +
+		"75%  201.0 MiB sent, 64.0 MiB of 256.0 MiB left, 100.0 MiB/s")
+	moved := arrival{move: &vmState{migration: m.migratingVMs()[0].migration, since: noon}, at: noon.Add(20 * time.Second)}
+	moved.move.migration.Mode = migration.PostCopy
+	if got, want := moved.text(nil), "moved in 20s, in the end by post-copy: at least 201.0 MiB sent"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 	done := job()
 	done.Downtime, done.Iteration = 34*time.Millisecond, 1

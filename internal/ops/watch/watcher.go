@@ -47,8 +47,15 @@ type watcher struct {
 	departing map[string]*fleet.VM
 	jobs      map[string]*libvirt.Job
 	// arrivals are VMs whose migration has just ended, by their new host.
-	arrivals map[string][]*fleet.VM
+	arrivals map[string][]arrival
 	changes  []change // since the last refresh
+}
+
+// arrival is a VM that has arrived at its host, with what was last seen of its migration.
+type arrival struct {
+	vm   *fleet.VM
+	move *vmState
+	at   time.Time
 }
 
 // signal wakes one goroutine once, however often it is sent before.
@@ -66,7 +73,7 @@ func newWatcher(f *fleet.Fleet, hosts []string, interval time.Duration) *watcher
 		fleet: f, hosts: hosts, interval: interval, news: make(signal, 1), ask: map[string]signal{},
 		polls: map[string]fleet.HostPoll{}, polledAt: map[string]time.Time{}, inconsistent: map[string]time.Time{},
 		changed: map[string]map[string]bool{}, leaving: map[string]bool{}, departing: map[string]*fleet.VM{},
-		jobs: map[string]*libvirt.Job{}, arrivals: map[string][]*fleet.VM{},
+		jobs: map[string]*libvirt.Job{}, arrivals: map[string][]arrival{},
 	}
 	for _, h := range hosts {
 		w.ask[h] = make(signal, 1)
@@ -141,9 +148,9 @@ func (w *watcher) pollHost(ctx context.Context, host string) {
 		_ = questions.Wait() // none of the functions returns an error
 	}
 	var changes []change
-	for _, vm := range arrivals {
-		if job := vm.MovedBy(asking); job != nil {
-			changes = append(changes, change{time.Now(), host, vm.Name, completedText(job)})
+	for _, a := range arrivals {
+		if text := a.text(a.vm.MovedBy(asking)); text != "" {
+			changes = append(changes, change{time.Now(), host, a.vm.Name, text})
 		}
 	}
 	w.mu.Lock()
@@ -159,7 +166,7 @@ func (w *watcher) pollHost(ctx context.Context, host string) {
 }
 
 // takeQuestions returns what is to be queried from a host in addition to its VMs, and clears it.
-func (w *watcher) takeQuestions(host string) (stirred []string, departing, arrivals []*fleet.VM) {
+func (w *watcher) takeQuestions(host string) (stirred []string, departing []*fleet.VM, arrivals []arrival) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	stirred = slices.Collect(maps.Keys(w.changed[host]))
@@ -226,7 +233,7 @@ func (w *watcher) mergePolls(m *model) []change {
 		}
 		changes = append(changes, m.notePoll(g)...)
 	}
-	before := m.migrationSources()
+	before := m.moves()
 	found := w.fleet.MergePolls(polls, m.lastKnown())
 	w.resolveInconsistent(found)
 	changes = append(m.applyListing(now, found, w.jobs), changes...)
@@ -236,6 +243,9 @@ func (w *watcher) mergePolls(m *model) []change {
 		if l.VM == nil || l.Inconsistent {
 			continue
 		}
+		if awaitsMemory(l.VM) && !l.VM.Migrating {
+			continue // Its source doesn't answer.
+		}
 		if l.VM.Migrating || w.leaving[l.UUID] && l.VM.Active {
 			departing[l.UUID] = l.VM
 			if w.departing[l.UUID] == nil {
@@ -243,8 +253,8 @@ func (w *watcher) mergePolls(m *model) []change {
 			}
 			continue
 		}
-		if source, moved := before[l.UUID]; moved && source != l.VM.Host {
-			w.arrivals[l.VM.Host] = append(w.arrivals[l.VM.Host], l.VM)
+		if move := before[l.UUID]; move != nil && move.migration.SourceHost != l.VM.Host {
+			w.arrivals[l.VM.Host] = append(w.arrivals[l.VM.Host], arrival{l.VM, move, now})
 			w.ask[l.VM.Host].send()
 		}
 	}

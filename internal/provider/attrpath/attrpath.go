@@ -43,18 +43,17 @@ func Parse(text string, maps ...string) path.Path {
 	return at
 }
 
-// Line returns the path to give to Terraform for a message about p, so that the message shows the line with the
-// attribute: p's first step, and the key if that step is a map. Terraform doesn't find deeper attributes in the source.
-// It would show the resource's first line instead, or another attribute of the resource that happens to have the same
-// name.
+// Line returns the path to give to Terraform for a message about p, so that the message shows the one line with the
+// attribute: p's first step, and the second one as a key, which Terraform looks for in an object as in a map. By the
+// name of an attribute it wouldn't: it would show the resource's first line instead, or another attribute of the
+// resource that happens to have the same name. Of a first step alone it shows all lines.
 func Line(p path.Path) path.Path {
-	steps := p.Steps()
 	shown := path.Empty()
-	for i, step := range steps {
+	for i, step := range p.Steps() {
 		switch s := step.(type) {
 		case path.PathStepAttributeName:
 			if i > 0 {
-				return shown
+				return shown.AtMapKey(string(s))
 			}
 			shown = shown.AtName(string(s))
 		case path.PathStepElementKeyString:

@@ -12,7 +12,7 @@ import (
 
 func TestPaths_asPeopleReadThem(t *testing.T) {
 	t.Parallel()
-	disk := path.Root("disks").AtMapKey("root")
+	disk, size := path.Root("disks").AtMapKey("root"), path.Root("memory").AtMapKey("size")
 	for _, tt := range []struct {
 		at            path.Path
 		text          string
@@ -20,8 +20,8 @@ func TestPaths_asPeopleReadThem(t *testing.T) {
 		message, says string
 	}{
 		{path.Root("name"), "name", path.Root("name"), "It is taken.", "It is taken."},
-		{path.Root("memory").AtName("size"), "memory.size", path.Root("memory"), "Too much.", "memory.size: Too much."},
-		{path.Root("memory").AtName("size"), "memory.size", path.Root("memory"), "No memory.size.", "No memory.size."},
+		{path.Root("memory").AtName("size"), "memory.size", size, "Too much.", "memory.size: Too much."},
+		{path.Root("memory").AtName("size"), "memory.size", size, "No memory.size.", "No memory.size."},
 		{disk, "disks.root", disk, "It has no source.", "disks.root: It has no source."},
 		{disk, "disks.root", disk, "Attribute disks[\"root\"] is bad.", "Attribute disks[\"root\"] is bad."},
 		{disk.AtName("bus"), "disks.root.bus", disk, "Unknown.", "disks.root.bus: Unknown."},
@@ -69,7 +69,8 @@ func TestShow_asErrorDoes(t *testing.T) {
 		{nil, nil, "No host.", "No host."},
 		{root.WithAttributeName("name"), root.WithAttributeName("name"), "Taken.", "Taken."},
 		{
-			root.WithAttributeName("ssh").WithAttributeName("agent"), root.WithAttributeName("ssh"), "Bad.",
+			root.WithAttributeName("ssh").WithAttributeName("agent"),
+			root.WithAttributeName("ssh").WithElementKeyString("agent"), "Bad.",
 			"ssh.agent: Bad.",
 		},
 		{

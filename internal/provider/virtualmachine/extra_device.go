@@ -15,9 +15,10 @@ const unknownDevice = "<unknown/>"
 
 func extraDevicesAttribute() schema.Attribute {
 	return schema.MapAttribute{
-		MarkdownDescription: "Devices that no other attribute describes, by a key: each is one element below " +
-			"[`<devices>`](https://libvirt.org/formatdomain.html#devices), without `<alias>`. Only what the XML contains is " +
-			"compared. A change requires a restart. The state has the XML: **no passwords**.",
+		MarkdownDescription: "Devices without an attribute, by a key: each is one element below " +
+			"[`<devices>`](https://libvirt.org/formatdomain.html#devices), without `<alias>`. Only what it contains is " +
+			"compared. A change requires a restart. What libvirt's schema refuses fails only the apply. The state has it: " +
+			"**no passwords**.",
 		ElementType: types.StringType,
 		Optional:    true,
 	}

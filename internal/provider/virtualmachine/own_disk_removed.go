@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -93,7 +94,13 @@ func (p planning) warnRemoved(existing map[string]object) (diags diag.Diagnostic
 			"disks virtual machine %q declares with a pool is known only during the apply. It deletes those of these disks "+
 			"that are then not declared:%s%s", name, list(may), keep))
 	}
-	if len(removed) > 0 {
+	switch {
+	case len(removed) > 0 && p.saved:
+		diags.AddAttributeWarning(path.Root("disks"), tfdiag.DisksKept, fmt.Sprintf("Virtual machine %q no longer declares "+
+			"these disks, which were created with it. The apply keeps them, because the VM's memory is saved, and its guest "+
+			"may use them. Once the guest has run again and the VM is off, the next apply deletes them with their data:%s%s",
+			name, list(removed), keep))
+	case len(removed) > 0:
 		diags.AddAttributeWarning(path.Root("disks"), "Disks are deleted with their data: "+name, fmt.Sprintf("Virtual "+
 			"machine %q no longer declares these disks, which were created with it, and the apply deletes them:%s%s To rename "+
 			"a disk, change only its key, one disk at a time.", name, list(removed), keep))
@@ -119,7 +126,7 @@ func (p planning) warnKept(existing map[string]object) (diags diag.Diagnostics) 
 		return nil
 	}
 	name := text(p.state.Name)
-	diags.AddAttributeWarning(path.Root("disks"), "Disks of the virtual machine are kept", fmt.Sprintf("Virtual machine "+
+	diags.AddAttributeWarning(path.Root("disks"), tfdiag.DisksKept, fmt.Sprintf("Virtual machine "+
 		"%q no longer declares these disks, which were created with it. Their on_destroy is \"keep\": the apply detaches "+
 		"them, and they stay on host %q:%s\n\nTo use such a disk again, declare it with its volume, or file = "+
 		"\"<its path>\", in place of pool and what belongs to pool. With pool, a disk is a new one, even under the same key.",

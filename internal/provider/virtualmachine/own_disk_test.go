@@ -126,6 +126,12 @@ func TestOwnDisk_renamedOrRemoved(t *testing.T) {
 			t.Errorf("%s: warned %t, want %t: %s", name, warned, test.warns, diagText(o.diags))
 		}
 		says := "disks.sys is disks.root until now: /srv/vms/web-root"
+		p.saved = true
+		got := diagText(p.plan().diags)
+		if kept := strings.Contains(got, "memory is saved"); kept != test.warns ||
+			strings.Contains(got, "deleted with their data: ") {
+			t.Errorf("%s: a saved guest may use its disks, and the plan says: %s", name, got)
+		}
 		if renamed := strings.Contains(diagText(o.diags), says); renamed != (test.at != "") {
 			t.Errorf("%s: the plan names both keys: %t; %s", name, renamed, diagText(o.diags))
 		}
