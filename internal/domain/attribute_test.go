@@ -529,7 +529,8 @@ func TestAttributes_docsNameVersions(t *testing.T) {
 // TestGroup_updateHasDevice: a change that updates a device of the running VM brings the whole device as it is to be.
 func TestGroup_updateHasDevice(t *testing.T) {
 	t.Parallel()
-	d := parse(t, `<domain type="kvm"><name>a</name><devices><watchdog model="i6300esb" action="reset"/></devices></domain>`)
+	d := parse(t, `<domain type="kvm"><name>a</name><devices><watchdog model="i6300esb" action="reset"/></devices>
+</domain>`)
 	g := groupAt("devices.watchdog")
 	g.Attributes = slices.Clone(g.Attributes)
 	i := slices.IndexFunc(g.Attributes, func(a Attribute) bool { return a.Name == "action" })

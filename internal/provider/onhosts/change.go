@@ -64,9 +64,9 @@ type Change struct {
 }
 
 // Create puts the object on the targets and returns its host_states. If that fails on a host there is a warning, and
-// the next plan shows the host as an update. If one already has the object, Create changes no host and returns an error;
-// if all hosts fail, it removes the objects that it created. An object that a killed run of Create has left is taken over, and one
-// that another run is creating is waited for.
+// the next plan shows the host as an update. If one already has the object, Create changes no host and returns an
+// error; if all hosts fail, it removes the objects that it created. An object that a killed run of Create has left is
+// taken over, and one that another run is creating is waited for.
 func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, diag.Diagnostics) {
 	none := types.MapNull(types.StringType)
 	if len(targets) == 0 {

@@ -621,7 +621,9 @@ func TestPlan_restart(t *testing.T) {
 			before: before("Restart"), config: cpuMode("Restart"), seen: waiting,
 			changes:    "cpu status_reason ip_addresses restart_required",
 			unfinished: []string{"devices.watchdog.model"},
-			says:       []string{"Warning: Virtual machine will be restarted", "cpu.mode: ", "\n  - devices.watchdog.model", "declare"},
+			says: []string{
+				"Warning: Virtual machine will be restarted", "cpu.mode: ", "\n  - devices.watchdog.model", "declare",
+			},
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
 				wantValue(t, "restart_required", m.RestartRequired, types.BoolValue(false))
