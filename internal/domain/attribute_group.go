@@ -355,6 +355,13 @@ func (g Group) step(p *stepper, c change) {
 			dropChildren(e, "address") // The address may be taken in the running domain.
 			p.step(Step{Kind: Attach, Path: c.Path, XML: render(e)})
 		}
+	case Update:
+		if e := g.element(p.live); e != nil {
+			e = e.Copy()
+			if g.patchUpdated(e, p.want.Values) == nil {
+				p.step(Step{Kind: Update, Path: g.Path, XML: render(e)})
+			}
+		}
 	default:
 		_, a, _ := GroupAttribute(c.Path)
 		s := Step{Kind: c.step, Path: c.Path, Value: cmp.Or(p.want.Values[c.Path], a.Reset), Was: p.have.Values[c.Path]}
@@ -364,4 +371,16 @@ func (g Group) step(p *stepper, c change) {
 		}
 		p.step(s)
 	}
+}
+
+// patchUpdated declares in the element of the running VM the values that an update of the device brings there.
+func (g Group) patchUpdated(e *etree.Element, want Values) error {
+	for _, a := range g.Attributes {
+		if value, declared := want[g.At(a)]; declared && a.Live == Update && a.read(e) != value {
+			if err := a.put(e, g.At(a), value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -525,3 +525,22 @@ func TestAttributes_docsNameVersions(t *testing.T) {
 		}
 	}
 }
+
+// TestGroup_updateHasDevice: a change that updates a device of the running VM brings the whole device as it is to be.
+func TestGroup_updateHasDevice(t *testing.T) {
+	t.Parallel()
+	d := parse(t, `<domain type="kvm"><name>a</name><devices><watchdog model="i6300esb" action="reset"/></devices>
+</domain>`)
+	g := groupAt("devices.watchdog")
+	g.Attributes = slices.Clone(g.Attributes)
+	i := slices.IndexFunc(g.Attributes, func(a Attribute) bool { return a.Name == "action" })
+	g.Attributes[i].Live = Update
+	want := Spec{Values: Values{"devices.watchdog.model": "i6300esb", "devices.watchdog.action": "poweroff"}}
+	p := &stepper{live: d, persistent: d, want: want}
+	c := change{step: Update}
+	c.Path = "devices.watchdog.action"
+	g.step(p, c)
+	if len(p.steps) != 1 || !strings.Contains(p.steps[0].XML, `<watchdog model="i6300esb" action="poweroff"`) {
+		t.Errorf("the steps are %+v", p.steps)
+	}
+}

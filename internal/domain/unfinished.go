@@ -27,6 +27,26 @@ func UnfinishedBy(live, before, after Spec, earlier Staged) Staged {
 	return unfinished
 }
 
+// Remaining returns what an update that succeeded has not settled: the running VM still lacks it, and the update
+// declares nothing there. before is the definition before the update, whose keys the paths have, and persistent the one
+// after it.
+func (s Staged) Remaining(live, before, persistent, declared Spec) Staged {
+	if len(s) == 0 {
+		return nil
+	}
+	live = alignLive(live, persistent)
+	runs, next, said := flattenSpec(live), flattenSpec(persistent), flattenSpec(declared)
+	remaining := Staged{}
+	for path, was := range s {
+		path = renamedPath(path, before, declared)
+		if fingerprint(runs[path]) == was && runs[path] != next[path] &&
+			said[path] == "" && !declared.declaresEmpty(path) {
+			remaining[path] = was
+		}
+	}
+	return remaining
+}
+
 // Unseen returns the paths, sorted, at which the definition still differs from what runs, and seen doesn't tell what
 // the definition says.
 func (s Staged) Unseen(live, persistent, seen Spec) []string {
@@ -59,7 +79,7 @@ func (s Spec) TakeBack(paths []string, have, live Spec) (want Spec, back, left [
 	want.Values, want.Interfaces = maps.Clone(s.Values), maps.Clone(s.Interfaces)
 	for _, path := range paths {
 		switch path = renamedPath(path, have, s); {
-		case declared[path] != "" || isSourceOf(path, s):
+		case declared[path] != "" || s.declaresEmpty(path):
 		case standsAlone(path) && takeValue(&want, path, live):
 			back = append(back, path)
 		default:
@@ -95,12 +115,26 @@ func takeValue(want *Spec, path string, live Spec) bool {
 	return true
 }
 
-// isSourceOf reports whether the path is that of the source of a declared disk: without one, an empty drive is
-// declared.
-func isSourceOf(path string, declared Spec) bool {
-	kind, key, _ := deviceOf(path)
-	_, is := declared.Disks[key]
-	return is && kind == "disks" && strings.HasSuffix(path, ".source")
+// declaresEmpty reports whether what the path has no value for is declared: an attribute whose value is empty, or the
+// source of a disk, because a declared disk without one is an empty drive.
+func (s Spec) declaresEmpty(path string) bool {
+	kind, key, isDevice := deviceOf(path)
+	name := strings.TrimPrefix(path, join(kind, key)+".")
+	values := s.Values
+	switch {
+	case !isDevice:
+		name = path
+	case kind == "interfaces":
+		values = s.Interfaces[key].Values
+	case kind == "disks":
+		disk, is := s.Disks[key]
+		if is && name == "source" {
+			return true
+		}
+		values = disk.Values
+	}
+	_, declared := values[name]
+	return declared
 }
 
 // standsAlone reports whether what is at the path means the same whatever else is declared.

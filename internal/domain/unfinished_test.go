@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"maps"
 	"slices"
 	"testing"
 )
@@ -72,6 +73,54 @@ func TestUnfinished_takenBack(t *testing.T) {
 	}
 	if declared.Interfaces["lan"].Values != nil || len(declared.Values) != 1 {
 		t.Errorf("the declaration was changed: %+v", declared)
+	}
+}
+
+// TestUnfinished_declaredEmpty: an attribute that is declared empty is declared: the running VM's value isn't taken in
+// its place, and nothing is called undeclared.
+func TestUnfinished_declaredEmpty(t *testing.T) {
+	t.Parallel()
+	spec := func(title, filter string) Spec {
+		return Spec{
+			Values:     Values{"title": title},
+			Interfaces: map[string]Interface{"lan": {Bridge: "br0", Values: Values{"filter.name": filter}}},
+		}
+	}
+	running, failed, want := spec("old", ""), spec("new", "clean-traffic"), spec("", "")
+	paths := UnfinishedBy(running, running, failed, nil).Unseen(running, failed, running)
+	if !slices.Equal(paths, []string{"interfaces.lan.filter.name", "title"}) {
+		t.Fatalf("unfinished are %q", paths)
+	}
+	got, back, left := want.TakeBack(paths, failed, running)
+	if len(back) > 0 || len(left) > 0 || got.Values["title"] != "" {
+		t.Errorf("taken back are %q, left %q: %+v", back, left, got)
+	}
+}
+
+// TestUnfinished_remaining: an update that succeeds settles what it declares, and what then runs. The rest is still to
+// be made by the next start.
+func TestUnfinished_remaining(t *testing.T) {
+	t.Parallel()
+	const watchdog, hook = "devices.watchdog.model", "description"
+	running := Spec{Interfaces: map[string]Interface{"b2": {MAC: "52:54:00:00:00:01", Bridge: "br0"}}}
+	failed := Spec{
+		Values: Values{"title": "new", hook: "b", watchdog: "i6300esb"},
+		Interfaces: map[string]Interface{
+			"b2": {MAC: "52:54:00:00:00:01", Bridge: "br0", Values: Values{"isolated": "yes"}},
+		},
+	}
+	left := UnfinishedBy(running, running, failed, nil)
+	want := Spec{Values: Values{"title": ""}, Interfaces: map[string]Interface{"lan": running.Interfaces["b2"]}}
+	after, runs := failed, running
+	after.Values = Values{"title": "by hand", hook: "b", watchdog: "i6300esb"}
+	after.Interfaces = map[string]Interface{"lan": failed.Interfaces["b2"]}
+	runs.Values = Values{hook: "b"}
+	paths := slices.Sorted(maps.Keys(left.Remaining(runs, failed, after, want)))
+	if !slices.Equal(paths, []string{watchdog, "interfaces.lan.isolated"}) {
+		t.Errorf("remaining are %q", paths)
+	}
+	if again := left.Remaining(after, failed, after, want); len(again) > 0 {
+		t.Errorf("remaining of what runs are %v", again)
 	}
 }
 

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/policy"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -22,6 +24,27 @@ import (
 
 func stepOf(name, method, result string) hostrecord.RecordedStep {
 	return hostrecord.RecordedStep{Step: evacuation.Step{UUID: name, Name: name, Method: method}, Result: result}
+}
+
+// A drain that failed also says that its host didn't answer at the end: some of its VMs may have left since.
+func TestOutcomeError_silentHost(t *testing.T) {
+	t.Parallel()
+
+	dr, vm := builtIn(t)
+	silent, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	step := stepOf(vm.UUID, evacuation.MethodLive, hostrecord.ResultFailed)
+	step.Reason = "it is stuck"
+
+	err := Begun(dr, Drain{Host: vm.Host}, step).outcomeError(silent, nil)
+	if !errors.Is(err, move.ErrNotMoved) || !strings.Contains(err.Error(), "it is stuck") {
+		t.Errorf("what isn't done is lost: %v", err)
+	}
+
+	if !strings.Contains(err.Error(), `whether host "local" is drained is unknown`) {
+		t.Errorf("that the host didn't answer is lost: %v", err)
+	}
 }
 
 // What runs on the host is not gone, whatever was recorded.

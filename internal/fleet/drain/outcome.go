@@ -61,6 +61,10 @@ func (d *drainRun) outcomeError(ctx context.Context, cause error) error {
 		what = "it was interrupted; " + what
 	}
 
+	if err != nil { // Some of the VMs may have left since.
+		what += "; " + err.Error()
+	}
+
 	if len(kept) > 0 {
 		what += "; done are " + strings.Join(kept, ", ")
 	}

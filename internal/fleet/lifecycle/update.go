@@ -38,7 +38,7 @@ func (m *Manager) Update(
 		}
 	}
 
-	u := &update{manager: m, vm: vm, want: d, kept: vm.KeptDisks}
+	u := &update{manager: m, vm: vm, begun: vm, want: d, kept: vm.KeptDisks}
 	err = u.changeVM(held)
 
 	reading, cancel := lease.GraceContext(ctx)
@@ -71,10 +71,11 @@ func (m *Manager) Update(
 	return now, err
 }
 
-// update is one call of Update. vm is refreshed as the VM changes.
+// update is one call of Update. vm is refreshed as the VM changes, and begun is the VM as it was.
 type update struct {
 	manager *Manager
 	vm      *inventory.VM
+	begun   *inventory.VM
 	want    placement.Desired
 	// restart are the changes that the running guest doesn't have until it restarts.
 	restart []domain.Change
@@ -340,7 +341,7 @@ func (u *update) refresh(ctx context.Context) error {
 func (u *update) writeMetadata(ctx context.Context) error {
 	metadata := u.want.StampOn(u.vm.Metadata)
 	metadata.Creating, metadata.Starting, metadata.Deleting = nil, nil, nil
-	metadata.Staged, metadata.Unfinished = nil, nil
+	metadata.Staged, metadata.Unfinished = nil, u.unsettled()
 
 	if u.off != nil { // Its start may have failed to remove them.
 		metadata = afterStart(metadata, u.off)
@@ -374,4 +375,15 @@ func (u *update) writeMetadata(ctx context.Context) error {
 	}
 
 	return u.refresh(ctx)
+}
+
+// unsettled returns what earlier updates, which failed, have left in the definition, and the running VM still lacks:
+// the next start has it, whatever is declared by then.
+func (u *update) unsettled() domain.Staged {
+	if u.vm.LiveSpec == nil || u.vm.PersistentSpec == nil || u.begun.PersistentSpec == nil {
+		return nil
+	}
+
+	return u.begun.Metadata.Unfinished.Remaining(
+		*u.vm.LiveSpec, *u.begun.PersistentSpec, *u.vm.PersistentSpec, u.want.Spec)
 }

@@ -64,9 +64,9 @@ type Change struct {
 }
 
 // Create puts the object on the targets and returns its host_states. If that fails on a host there is a warning, and
-// the next plan shows the host as an update. If all hosts fail, or one already has the object, Create removes the
-// objects that it created and returns an error. An object that a killed run of Create has left is taken over, and one
-// that another run is creating is waited for.
+// the next plan shows the host as an update. If one already has the object, Create changes no host and returns an
+// error; if all hosts fail, it removes the objects that it created. An object that a killed run of Create has left is
+// taken over, and one that another run is creating is waited for.
 func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, diag.Diagnostics) {
 	none := types.MapNull(types.StringType)
 	if len(targets) == 0 {
@@ -75,8 +75,13 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 		f := tfdiag.Failure{Verb: "create", Noun: c.Noun, Err: err, Remedy: remedy}
 		return none, diag.Diagnostics{f.AttributeError(path.Root(HostsName))}
 	}
-	id, begun, failed, unlock := c.join(ctx, targets, uuid.NewString())
+	id, begun, failed, unlock := c.prepare(ctx, targets, uuid.NewString())
 	defer unlock()
+	if anyIs(failed, libvirt.ErrExists) {
+		c.abandon(ctx, begun)
+		return none, c.failureDiagnostics("create", "", failed)
+	}
+	maps.Copy(failed, c.New(id)(ctx, begun))
 	if len(failed) < len(targets) && !anyIs(failed, libvirt.ErrExists) {
 		c.end(ctx, begun, failed)
 		diags := append(Warnings("create", c.Noun, failed), record(ctx, c.Private, []string{id})...)
@@ -92,17 +97,34 @@ func (c Change) Create(ctx context.Context, targets hostset.Set) (types.Map, dia
 	return none, diags
 }
 
-// join creates the object on hosts that lack it, and records that on those in begun. id is its UUID: the wanted one,
-// unless a killed run has recorded another one. end has to be called with begun, and then unlock.
+// join creates the object on hosts that lack it, and prepares that. end has to be called with begun, and then unlock.
 func (c Change) join(
+	ctx context.Context, hosts hostset.Set, wanted string,
+) (id string, begun hostset.Set, failed map[string]error, unlock func()) {
+	id, begun, failed, unlock = c.prepare(ctx, hosts, wanted)
+	maps.Copy(failed, c.New(id)(ctx, begun))
+	return id, begun, failed, unlock
+}
+
+// prepare records on the hosts, those in begun, that the object is being created there. id is its UUID: the wanted one,
+// unless a killed run has recorded another one. end or abandon has to be called with begun, and then unlock.
+func (c Change) prepare(
 	ctx context.Context, hosts hostset.Set, wanted string,
 ) (id string, begun hostset.Set, failed map[string]error, unlock func()) {
 	failed, unlock = c.lock(ctx, hosts)
 	id, more := c.begin(ctx, hosts.Without(value.Keys(failed)...), wanted)
 	maps.Copy(failed, more)
-	begun = hosts.Without(value.Keys(failed)...)
-	maps.Copy(failed, c.New(id)(ctx, begun))
-	return id, begun, failed, unlock
+	return id, hosts.Without(value.Keys(failed)...), failed, unlock
+}
+
+// abandon removes the records of prepare on hosts where nothing was created. Where a killed run has left an object, its
+// record stays.
+func (c Change) abandon(ctx context.Context, begun hostset.Set) {
+	untouched := map[string]error{}
+	for _, host := range begun.Names() {
+		untouched[host] = libvirt.ErrExists
+	}
+	c.end(ctx, begun, untouched)
 }
 
 // creation is the record of a Create.

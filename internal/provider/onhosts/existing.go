@@ -60,7 +60,7 @@ func (c Change) CheckNew(
 		return nil
 	}
 	f, _ := c.existing(have)
-	f.Happened = "the apply will fail"
+	f.Happened = "the apply fails if it has to create it"
 	return append(diags, diag.WithPath(at, f.Warning()))
 }
 

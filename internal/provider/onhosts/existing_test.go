@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -16,7 +17,8 @@ import (
 )
 
 // TestCheckNew: the plan of a new object that hosts have already has one warning that names them, and its creation
-// fails with one such error. An object of the state isn't another one, and a host that doesn't answer has none.
+// fails with one such error, and touches no host. An object of the state isn't another one, and a host that doesn't
+// answer has none.
 func TestCheckNew(t *testing.T) {
 	t.Parallel()
 	has := map[string]string{"kvm1": "x", "kvm3": "y"}
@@ -39,10 +41,11 @@ func TestCheckNew(t *testing.T) {
 			NoteSaved(data, &tfprotov6.UpgradeResourceStateRequest{
 				TypeName: typeName, RawState: &tfprotov6.RawState{JSON: fmt.Appendf(nil, `{"id":%q}`, c.saved)},
 			})
-			nothing := Each(func(context.Context, *libvirt.Host) error { return nil })
+			var touched atomic.Int32
+			touch := Each(func(context.Context, *libvirt.Host) error { touched.Add(1); return nil })
 			change := Change{
-				Data: data, TypeName: typeName, ImportID: "lan", Noun: `network "lan"`, Remove: nothing,
-				New: func(string) Do { return nothing },
+				Data: data, TypeName: typeName, ImportID: "lan", Noun: `network "lan"`, Remove: touch,
+				New: func(string) Do { return touch },
 				UUID: func(_ context.Context, h *libvirt.Host) (string, error) {
 					if h.Name() == "kvm4" {
 						return "", errors.New("silent")
@@ -62,6 +65,12 @@ func TestCheckNew(t *testing.T) {
 				return
 			}
 			_, created := change.Create(t.Context(), targets.Without("kvm4"))
+			if n := touched.Load(); n > 0 {
+				t.Errorf("hosts were changed %d times", n)
+			}
+			if records, known := change.begun(t.Context(), targets); !known || len(records) > 0 {
+				t.Errorf("records of the creation are left: %q", records)
+			}
 			for _, d := range append(said, created...) {
 				if text := d.Detail(); len(created) != 1 || !strings.Contains(text, "\nHost: "+c.names+"\n") &&
 					!strings.Contains(text, "\n\nHost: "+c.names+"\n") || !strings.Contains(text, `id = "lan"`) {

@@ -3,7 +3,6 @@ package virtualmachine
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -49,7 +48,7 @@ func writeDefined(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag
 func stagesMemory(m domain.Metadata) bool {
 	for _, staged := range []domain.Staged{m.Staged, m.Unfinished} {
 		for path := range staged {
-			if path == "cpu.numa" || strings.HasPrefix(path, "memory.") {
+			if path == "cpu.numa" || path == "memory.size" || path == "memory.max_size" {
 				return true
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 )
 
 // TestPlan_discardedVariables: a plan says that the UEFI variables are lost with the firmware that wrote them, and
@@ -38,6 +40,22 @@ func TestPlan_discardedVariables(t *testing.T) {
 				!strings.Contains(said, test.says) || strings.Contains(said, file) != (test.says != "") {
 				t.Errorf("%s, running %t: %s", name, runs, said)
 			}
+		}
+	}
+}
+
+// TestStagesMemory: what the provider has left to the next start of a VM explains more memory only if it says how much.
+func TestStagesMemory(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"memory.size": true, "memory.max_size": true, "cpu.numa": true, "memory.huge_pages": false, "memory.source": false,
+	} {
+		staged := domain.Staged{path: "x"}
+		if got := stagesMemory(domain.Metadata{Staged: staged}); got != want {
+			t.Errorf("%s: %t", path, got)
+		}
+		if got := stagesMemory(domain.Metadata{Unfinished: staged}); got != want {
+			t.Errorf("%s, unfinished: %t", path, got)
 		}
 	}
 }

@@ -125,14 +125,17 @@ func (p planning) plan() outcome {
 	o.diags.Append(p.warnAboutVariables()...)
 	o.diags.Append(p.warnDiscarded(have, want)...)
 	o.diags.Append(p.warnAboutMemory()...)
-	need.takenBack = len(back) > 0
+	need.takenBack, need.left = len(back) > 0, left
 	p.planPower(&o, need)
 	p.planMove(m)
 	o.changed = !equal(m, p.state)
 	if o.changed {
 		o.diags.Append(p.takenBackWarning(back)...)
-	} else {
+	}
+	if o.power == nil || !o.power.Restarts {
 		o.diags.Append(p.leftWarning(left)...)
+	}
+	if !o.changed {
 		o.planned = *p.state
 		return o
 	}

@@ -35,6 +35,8 @@ type planCase struct {
 	saved bool
 	// savedAs changes the definition with which the memory was saved.
 	savedAs func(*domain.Spec)
+	// unfinished are the paths of changes that an apply which failed has left in the definition.
+	unfinished []string
 	// evicting says that a drain is about to take the VM away, evicted that one has turned it off.
 	evicting, evicted string
 	// transient says that the VM was imported without a definition.
@@ -69,7 +71,7 @@ func (c planCase) run(t *testing.T) {
 		}
 	}
 	p.applied, p.recorded, p.saved, p.transient = c.applied, c.recorded, c.saved, c.transient
-	p.evicting, p.evicted = c.evicting, c.evicted
+	p.evicting, p.evicted, p.unfinished = c.evicting, c.evicted, c.unfinished
 	if c.savedAs != nil {
 		p.savedAs = vmAfterApply(t, c.before).PersistentSpec
 		c.savedAs(p.savedAs)
@@ -613,6 +615,31 @@ func TestPlan_restart(t *testing.T) {
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
 				wantValue(t, "restart_required", m.RestartRequired, types.BoolValue(true))
+			},
+		},
+		"restarted, with what an apply that failed has left": {
+			before: before("Restart"), config: cpuMode("Restart"), seen: waiting,
+			changes:    "cpu status_reason ip_addresses restart_required",
+			unfinished: []string{"devices.watchdog.model"},
+			says: []string{
+				"Warning: Virtual machine will be restarted", "cpu.mode: ", "\n  - devices.watchdog.model", "declare",
+			},
+			planned: func(t *testing.T, m *model) {
+				t.Helper()
+				wantValue(t, "restart_required", m.RestartRequired, types.BoolValue(false))
+			},
+		},
+		"another change, with what an apply that failed has left": {
+			before: before("Live"), config: before("Live").with(in{"labels": in{"a": "b"}}), seen: waiting,
+			changes: "labels restart_required", unfinished: []string{"devices.watchdog.model"},
+			says: []string{"Warning: Unfinished changes stay: web", "The next start makes them.\n  - devices.watchdog.model"},
+		},
+		"a change that is taken back, and one that isn't": {
+			before: before("Live"), config: before("Live"), changes: "restart_required", seen: waiting,
+			unfinished: []string{"title", "devices.watchdog.model"},
+			says: []string{
+				"Warning: Unfinished changes are taken back: web", "\n  - title", "Warning: Unfinished changes stay: web",
+				"\n  - devices.watchdog.model",
 			},
 		},
 		"staged before":           {before: cpuMode("Stage"), config: cpuMode("Stage"), live: staged, seen: waiting},

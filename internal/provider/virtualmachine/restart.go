@@ -37,8 +37,10 @@ type needs struct {
 	undefined []domain.Change
 	// rebuilt are the changes that need a new VM.
 	rebuilt []domain.Change
-	// takenBack says that the definition loses what an apply that failed has left there.
+	// takenBack says that the definition loses what an apply that failed has left there. left are the paths of what
+	// stays.
 	takenBack bool
+	left      []string
 }
 
 // unseen reports whether the apply makes the definitions more alike in ways that no other attribute shows.
@@ -192,7 +194,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		return false
 	case o.policy == fleet.PolicyRestart:
 		m.RestartRequired = types.BoolValue(false)
-		o.diags.Append(p.restartWarning(need.restart))
+		o.diags.Append(p.restartWarning(need.restart, need.left))
 		return true
 	case o.policy == fleet.PolicyStage && slices.ContainsFunc(need.fresh, isRename):
 		o.diags.Append(p.renameRefused()...)
@@ -338,11 +340,17 @@ func (p planning) savedWarning() diag.Diagnostics {
 	}}, keyed...)
 }
 
-func (p planning) restartWarning(changes []domain.Change) diag.Diagnostic {
+// restartWarning says for which changes the apply restarts the guest, and which changes that an apply that failed has
+// left in the definition the restart makes as well.
+func (p planning) restartWarning(changes []domain.Change, left []string) diag.Diagnostic {
+	said := fmt.Sprintf("update_policy is \"Restart\", and these changes of virtual machine %q can't be made while it "+
+		"runs:\n%s", text(p.state.Name), domain.ListChanges(changes))
+	if len(left) > 0 {
+		said += fmt.Sprintf("\n\nThe restart also makes these. An apply that failed has left them in the definition, and they "+
+			"aren't declared any more:\n  - %s\n\n%s", strings.Join(left, "\n  - "), leftRemedy)
+	}
 	return diag.NewAttributeWarningDiagnostic(path.Root("update_policy"),
-		"Virtual machine will be restarted: "+text(p.state.Name),
-		fmt.Sprintf("update_policy is \"Restart\", and these changes of virtual machine %q can't be made while it runs:\n%s",
-			text(p.state.Name), domain.ListChanges(changes)))
+		"Virtual machine will be restarted: "+text(p.state.Name), said)
 }
 
 // stagedWarning says which changes wait for the next start, and which of the same apply don't.
@@ -371,18 +379,6 @@ func (p planning) mayRestartWarning() diag.Diagnostic {
 		fmt.Sprintf("Whether the apply restarts virtual machine %q follows from these attributes, which are known only then:"+
 			"\n  - %s\n\nTo see it in the plan, first apply what they refer to, with -target. To keep the guest running, set "+
 			"update_policy = \"Stage\".", text(p.state.Name), strings.Join(unknown, "\n  - ")))
-}
-
-// unfinishedChangesWarning lists the changes that the apply completes. The plan doesn't show them, because the state
-// already has them.
-func (p planning) unfinishedChangesWarning(changes []domain.Change) diag.Diagnostics {
-	if len(changes) == 0 {
-		return nil
-	}
-	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("restart_required"),
-		"Running virtual machine lacks changes", fmt.Sprintf(
-			"The definition of virtual machine %q has these changes, and the VM that runs doesn't have them yet. The apply "+
-				"makes them without a restart:\n%s", text(p.state.Name), domain.ListChanges(changes)))}
 }
 
 // replaceProtected returns an error if the VM to be replaced is protected.

@@ -48,13 +48,15 @@ func (p planning) takenBackWarning(back []string) diag.Diagnostics {
 		"The apply takes them out of the definition.", "To keep them, declare them again.")
 }
 
+// leftRemedy says what to do about changes that the next start makes although they are not declared any more.
+const leftRemedy = "To keep them, declare them again. Otherwise declare what the virtual machine is to have instead."
+
 // leftWarning says which changes the next start makes although they are not declared any more.
 func (p planning) leftWarning(left []string) diag.Diagnostics {
 	if len(left) == 0 {
 		return nil
 	}
-	return p.unfinishedWarning("Unfinished changes stay: ", left, "The next start makes them.",
-		"To keep them, declare them again. Otherwise declare what the virtual machine is to have instead.")
+	return p.unfinishedWarning("Unfinished changes stay: ", left, "The next start makes them.", leftRemedy)
 }
 
 func (p planning) unfinishedWarning(title string, paths []string, then, remedy string) diag.Diagnostics {
@@ -63,4 +65,16 @@ func (p planning) unfinishedWarning(title string, paths []string, then, remedy s
 		"An apply that failed has left these changes in the definition of virtual machine %q on host %q. The VM that runs "+
 			"doesn't have them, and they aren't declared any more. %s\n  - %s\n\n%s",
 		name, text(p.state.CurrentHost), then, strings.Join(paths, "\n  - "), remedy))}
+}
+
+// unfinishedChangesWarning lists the changes that the apply completes. The plan doesn't show them, because the state
+// already has them.
+func (p planning) unfinishedChangesWarning(changes []domain.Change) diag.Diagnostics {
+	if len(changes) == 0 {
+		return nil
+	}
+	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("restart_required"),
+		"Running virtual machine lacks changes", fmt.Sprintf(
+			"The definition of virtual machine %q has these changes, and the VM that runs doesn't have them yet. The apply "+
+				"makes them without a restart:\n%s", text(p.state.Name), domain.ListChanges(changes)))}
 }

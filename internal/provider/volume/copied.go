@@ -41,7 +41,8 @@ func (r *volumeResource) warnWritten(
 func (r *volumeResource) refusesEncryptedGrowth(
 	ctx context.Context, state *model, resp *resource.ModifyPlanResponse,
 ) bool {
-	// What libvirt takes for encryption in another volume may be what its guest has written there.
+	// What libvirt takes for encryption in another volume may be what its guest has written there, also in an imported
+	// one whose secret is unknown: there only the apply finds out.
 	if state.Encryption == nil || !attributes(resp.Plan.Raw)["encryption"].IsFullyKnown() {
 		return false
 	}

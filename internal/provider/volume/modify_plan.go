@@ -312,7 +312,7 @@ func (r *volumeResource) checkExists(ctx context.Context, host string, plan *mod
 	}
 	if err := r.Data.Storage().CheckNew(ctx, host, ref); errors.Is(err, libvirt.ErrExists) {
 		f := r.existsFailure(ctx, host, plan, err)
-		f.Happened = "the apply will fail"
+		f.Happened = "the apply fails if it has to create it"
 		diags.Append(diag.WithPath(path.Root("name"), f.Warning()))
 	}
 	return diags

@@ -124,7 +124,10 @@ func (r *volumeResource) checkReplacement(ctx context.Context, old *model) diag.
 var replacing = []string{"name", "pool", "format", "image", "clone", "copy_of", "preallocation", "encryption"}
 
 // defaults are the values of attributes that aren't set. Writing one down changes nothing.
-var defaults = map[string]string{"clone": cloneOverlay, "preallocation": storage.PreallocationOff}
+var defaults = map[string]tftypes.Value{
+	"clone":         tftypes.NewValue(tftypes.String, cloneOverlay),
+	"preallocation": tftypes.NewValue(tftypes.String, storage.PreallocationOff),
+}
 
 // replacements returns the attributes whose change replaces the existing volume by a new one, and those whose values
 // are known after apply: these replace nothing, because they may turn out to be the same. as is what an import found
@@ -193,9 +196,9 @@ func (m *model) refuseInApply(names []string) (diags diag.Diagnostics) {
 	return diags
 }
 
-func orDefault(v tftypes.Value, usual string) tftypes.Value {
+func orDefault(v, usual tftypes.Value) tftypes.Value {
 	if v.IsNull() {
-		return tftypes.NewValue(tftypes.String, usual)
+		return usual
 	}
 	return v
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
@@ -19,6 +20,10 @@ func TestReplacing(t *testing.T) {
 		changed := []string{"size", "host", "permissions", "timeouts"}
 		if (a.IsRequired() || a.IsOptional()) && !slices.Contains(changed, name) {
 			want = append(want, name)
+			// Not set is false. Without a default here, to write that down would replace the volume, and lose its data.
+			if _, known := defaults[name]; a.GetType().Equal(types.BoolType) && !known {
+				t.Errorf("%s has no default", name)
+			}
 		}
 	}
 	slices.Sort(want)
