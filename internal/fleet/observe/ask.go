@@ -37,6 +37,7 @@ type observing struct {
 	rule       *evacuation.Rule
 	resumer    status.Fact[string]
 	log        *inventory.QEMULog
+	cutOff     []status.CutOff
 
 	mu   sync.Mutex
 	lack map[string]string
@@ -69,6 +70,7 @@ func (o *observing) failed(part string, err error) {
 func (o *observing) ask(ctx context.Context) {
 	questions := []func(context.Context){
 		o.askAgent, o.askJob, o.askResumer, o.askBlockers, o.askDisks, o.askDiskErrors, o.askRule, o.askLog,
+		o.askPorts,
 		func(ctx context.Context) { o.leases = o.askAddresses(ctx, PartLease, libvirt.SourceLease) },
 		func(ctx context.Context) { o.arp = o.askAddresses(ctx, PartARP, libvirt.SourceARP) },
 	}
