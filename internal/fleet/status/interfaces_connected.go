@@ -19,10 +19,10 @@ func (c CutOff) String() string {
 func interfacesConnected(f Facts) Condition {
 	c := Condition{Status: False, Layer: LayerLibvirt}
 	switch {
-	case !f.Active:
-		c.Reason, c.Message = ReasonGuestNotRunning, f.shortStateText()
 	case f.CutOff.Value == nil:
 		return unobserved(f.CutOff.Why, LayerLibvirt)
+	case !f.Active:
+		c.Reason, c.Message = ReasonGuestNotRunning, f.shortStateText()
 	case len(*f.CutOff.Value) > 0:
 		lines := make([]string, len(*f.CutOff.Value))
 		for i, cut := range *f.CutOff.Value {
