@@ -66,8 +66,8 @@ locals {
   # From the outside in.
   order = [
     "TwoCopies", "Connected", "Defined", "Started", "Ready", "Paused", "AgentConnected", "AgentVersionNotSupported",
-    "DataVolumesReady", "LiveMigratable", "StorageLiveMigratable", "MigrationRequired", "EvictionRequested",
-    "RestartRequired", "HotVCPUChange", "HotMemoryChange", "Provisioning", "StaleDefinition", "Irrecoverable",
+    "DataVolumesReady", "InterfacesConnected", "LiveMigratable", "StorageLiveMigratable", "MigrationRequired",
+    "EvictionRequested", "RestartRequired", "HotVCPUChange", "HotMemoryChange", "Provisioning", "StaleDefinition", "Irrecoverable",
   ]
   mib = 1024 * 1024
 

@@ -11,6 +11,9 @@ type Attachment struct {
 	LinkUp bool
 	// Queues is the interface's number of queues: 1 unless it has several.
 	Queues int
+	// Network is the network whose bridge the interface is connected to, and Port the UUID of its port there. libvirt
+	// gives it a port when the VM starts; both are "" if it has none, or if libvirt doesn't create the bridge.
+	Network, Port string
 }
 
 // Attachments returns the VM's interfaces in the order of the definition.
@@ -18,10 +21,15 @@ func (d *Definition) Attachments() []Attachment {
 	var all []Attachment
 	for _, nic := range d.keyed(interfaceKind, d.recordedNames()) {
 		e := nic.element
-		all = append(all, Attachment{
+		a := Attachment{
 			Key: nic.key, MAC: strings.ToLower(attr(child(e, "mac"), "address")), Device: attr(child(e, "target"), "dev"),
 			LinkUp: attr(child(e, "link"), "state") != "down", Queues: countOrOne(attr(child(e, "driver"), "queues")),
-		})
+		}
+		// The running VM's interface has another type if the bridge is the host's.
+		if port := attr(child(e, "source"), "portid"); port != "" && attr(e, "type") == "network" {
+			a.Network, a.Port = attr(child(e, "source"), "network"), port
+		}
+		all = append(all, a)
 	}
 	return all
 }

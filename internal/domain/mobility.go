@@ -130,6 +130,9 @@ type MobileInterface struct {
 	Filter, PortGroup string
 	// VirtualPort is the type of its virtual port; "" if it has none, or if its network gives it one when it starts.
 	VirtualPort string
+	// Shaped says that the definition has a VLAN or a bandwidth for it. Given says that the running VM's interface has one
+	// all the same: its network gave it when the VM started. Mobility doesn't set it.
+	Shaped, Given bool
 }
 
 // MobileMemory is memory of the guest that QEMU doesn't have for itself. Name is the name of shared memory, or the path
@@ -327,6 +330,7 @@ func (d *Definition) mobileInterfaces() []MobileInterface {
 			Filter:    attr(child(e, "filterref"), "filter"),
 			PortGroup: attr(source, "portgroup"), VirtualPort: attr(child(e, "virtualport"), "type"),
 			Exclusive: attr(e, "type") == "direct" && attr(source, "mode") == "passthrough",
+			Shaped:    child(e, "vlan") != nil || child(e, "bandwidth") != nil,
 		})
 	}
 	return interfaces

@@ -55,6 +55,7 @@ func (vm *VM) Facts() status.Facts {
 	f.Blockers = status.Unseen[[]status.Blocker](notAsked)
 	f.StorageBlockers = f.Blockers
 	f.Disks = status.Unseen[[]status.Disk](notAsked)
+	f.CutOff = status.Unseen[[]status.CutOff](notAsked)
 	f.Resumer = status.Unseen[string](notAsked)
 
 	if c := vm.Metadata.Creating; c != nil {

@@ -33,6 +33,7 @@ type Host struct {
 	devices  asked[deviceList] // by kind
 	bridges  asked[existence]  // by name
 	filters  asked[existence]  // by name
+	ports    asked[portList]   // by network
 	postCopy asked[postCopySetting]
 	mounts   asked[mountTables]
 	fenced   asked[fencedStates]

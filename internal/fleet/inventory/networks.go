@@ -26,6 +26,13 @@ type networkList struct {
 	networks []libvirt.Network
 }
 
+// portList are the UUIDs of the ports of a network.
+type portList struct {
+	asked   time.Time
+	changes uint64 // libvirt.Host.NetworkChanges before the host was asked
+	uuids   []string
+}
+
 // existence is what a host said about an object: a network device or a network filter.
 type existence struct {
 	asked         time.Time
@@ -95,6 +102,29 @@ func (h *Host) Networks(ctx context.Context, enough func([]libvirt.Network) bool
 	})
 
 	return l.networks, err
+}
+
+// HasNetworkPort reports whether a network has the port. The ports of a network are cached for viewAge: a plan of many
+// VMs asks once. That a port is missing isn't cached, because a VM gets a new one with each start.
+func (h *Host) HasNetworkPort(ctx context.Context, network, uuid string) (bool, error) {
+	began := time.Now()
+	current := func(l portList) bool {
+		return !l.asked.Before(began) || l.changes == h.Conn.NetworkChanges() && time.Since(l.asked) < viewAge &&
+			slices.Contains(l.uuids, uuid)
+	}
+
+	l, err := h.ports.getIf(ctx, network, current, func(ctx context.Context) (portList, error) {
+		l := portList{asked: time.Now(), changes: h.Conn.NetworkChanges()}
+
+		var err error
+		if l.uuids, err = h.Conn.NetworkPorts(ctx, network); IsNotFound(err) {
+			err = nil
+		}
+
+		return l, err
+	})
+
+	return slices.Contains(l.uuids, uuid), err
 }
 
 // OwnNetworks returns the names of the networks that don't leave the host, or nil if they are unknown.

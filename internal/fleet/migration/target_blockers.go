@@ -258,7 +258,9 @@ func (t preflight) checkNetwork(f *blockerList, i domain.MobileInterface, here, 
 			fmt.Sprintf("network %q of host %q is not started", i.Source, t.target.Name()),
 			"Start it: virsh net-start "+i.Source+".")
 	}
-	if ok && i.PortGroup != "" && !HasPortGroup(n, i.PortGroup) && HasPortGroup(here[i.Source], i.PortGroup) {
+	// The source's network may have lost the port group, whose settings a running VM keeps.
+	has := HasPortGroup(here[i.Source], i.PortGroup) || t.vm.Live() && i.Given && !tagsAll(here[i.Source])
+	if ok && i.PortGroup != "" && has && !HasPortGroup(n, i.PortGroup) {
 		f.lacks(status.PortGroupOf(i.Source, i.PortGroup), NetworkNotAvailable, "interfaces."+i.Key+".port_group",
 			fmt.Sprintf("network %q of host %q has no port group %q: the interface would get no VLAN and no limits from it",
 				i.Source, t.target.Name(), i.PortGroup), "Give the network the port group on the host, too.")

@@ -96,6 +96,47 @@ func TestCheckNetwork_poolOfHostDevices(t *testing.T) {
 	}
 }
 
+// TestCheckNetwork_lostPortGroup: a running VM keeps the settings of a port group that its network has lost on both
+// hosts, and would lose them by a move. It loses nothing if it was started without them, or if the network itself gives
+// them.
+func TestCheckNetwork_lostPortGroup(t *testing.T) {
+	t.Parallel()
+	target, err := libvirt.Open(libvirt.Config{Name: "kvm2", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = target.Close() })
+	const vlan = "<vlan><tag id='7'/></vlan>"
+	for name, tt := range map[string]struct {
+		own, live, network string
+		state              libvirt.DomainState
+		want               []string
+	}{
+		"started with it":    {"", vlan, "", libvirt.Running, []string{NetworkNotAvailable + " False"}},
+		"started without it": {"", "", "", libvirt.Running, nil},
+		"its own":            {vlan, vlan, "", libvirt.Running, nil},
+		"of the network":     {"", vlan, vlan, libvirt.Running, nil},
+		"off":                {"", "", "", libvirt.Shutoff, nil},
+	} {
+		nic := func(kind, settings string) string {
+			return "<interface type='" + kind + "'><source network='n' portgroup='eng'/>" + settings + "</interface>"
+		}
+		m := VM{State: tt.state, Mobility: facts(t, "", nic("network", tt.own))}
+		if err := readLive(&m.Mobility, "<domain><devices>"+nic("bridge", tt.live)+"</devices></domain>"); err != nil {
+			t.Fatal(err)
+		}
+		n := map[string]libvirt.Network{"n": {
+			Name: "n", Active: true, ForwardMode: "bridge", XML: "<network>" + tt.network + "</network>",
+		}}
+		var found blockerList
+		preflight{vm: m, target: target, to: &libvirt.HostInfo{}, options: Options{}.WithDefaults()}.checkNetwork(
+			&found, m.Mobility.Interfaces[0], n, n)
+		if got := reasons(found); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 // What a socket or a device of another kind leads to on the target isn't known: the plan warns and doesn't refuse.
 func TestCheckInterfaces_whatIsNotKnown(t *testing.T) {
 	t.Parallel()

@@ -30,6 +30,12 @@ type givesPort struct {
 
 func (g givesPort) tagged() bool { return g.VLAN != nil && len(g.VLAN.Tags) > 0 }
 
+// tagsAll reports whether the network itself gives every interface its VLAN.
+func tagsAll(n libvirt.Network) bool {
+	var is givesPort
+	return xml.Unmarshal([]byte(n.XML), &is) == nil && is.tagged()
+}
+
 // RefusedVLAN returns why the host's libvirt starts no VM with an interface in the network: it gets VLAN tags, which
 // libvirt can't give it there. It returns "" otherwise. libvirt accepts such a port group while the network is active.
 func RefusedVLAN(info *libvirt.HostInfo, n libvirt.Network, port Port) (why, remedy string) {

@@ -167,12 +167,12 @@ func Inspect(ctx context.Context, source *libvirt.Host, uuid string) (VM, error)
 		return VM{}, err
 	}
 	vm.Mobility = definition.Mobility()
-	return vm, readBacking(vm.Mobility.Disks, d.LiveXML)
+	return vm, readLive(&vm.Mobility, d.LiveXML)
 }
 
-// readBacking reads the backing chains of disks from the live definition: the definition that libvirt sends to the
-// target lacks what libvirt found in the images themselves.
-func readBacking(disks []domain.MobileDisk, live string) error {
+// readLive reads what only the live definition has, and not the one that libvirt sends to the target: the backing
+// chains that libvirt found in the images themselves, and which interfaces have settings from their networks.
+func readLive(m *domain.Mobility, live string) error {
 	if live == "" {
 		return nil
 	}
@@ -180,12 +180,17 @@ func readBacking(disks []domain.MobileDisk, live string) error {
 	if err != nil {
 		return err
 	}
+	runs := definition.Mobility()
 	chains := map[string][]domain.BackingImage{}
-	for _, disk := range definition.Mobility().Disks {
+	for _, disk := range runs.Disks {
 		chains[disk.Target] = disk.Backing
 	}
-	for i := range disks {
-		disks[i].Backing = chains[disks[i].Target]
+	for i := range m.Disks {
+		m.Disks[i].Backing = chains[m.Disks[i].Target]
+	}
+	for i := range m.Interfaces { // Both definitions have them in the same order.
+		m.Interfaces[i].Given = len(runs.Interfaces) == len(m.Interfaces) &&
+			runs.Interfaces[i].Shaped && !m.Interfaces[i].Shaped
 	}
 	return nil
 }

@@ -38,6 +38,7 @@ type observing struct {
 	resumer    status.Fact[string]
 	log        *inventory.QEMULog
 	doubles    []status.Double
+	cutOff     []status.CutOff
 
 	mu   sync.Mutex
 	lack map[string]string
@@ -71,6 +72,7 @@ func (o *observing) ask(ctx context.Context) {
 	questions := []func(context.Context){
 		o.askAgent, o.askJob, o.askResumer, o.askBlockers, o.askDisks, o.askDiskErrors, o.askRule, o.askLog,
 		o.findDoubles,
+		o.askPorts,
 		func(ctx context.Context) { o.leases = o.askAddresses(ctx, PartLease, libvirt.SourceLease) },
 		func(ctx context.Context) { o.arp = o.askAddresses(ctx, PartARP, libvirt.SourceARP) },
 	}

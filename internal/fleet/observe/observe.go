@@ -38,11 +38,13 @@ const (
 	PartDiskError = "disk_errors"
 	PartPolicies  = "eviction_policies"
 	PartQEMULog   = "qemu_log"
+	PartPorts     = "network_ports"
 )
 
 // Parts are the names of all parts.
 var Parts = []string{
 	PartAgent, PartLease, PartARP, PartJob, PartBlockers, PartDisks, PartDiskError, PartPolicies, PartQEMULog,
+	PartPorts,
 }
 
 // Observation is everything that all layers report about one VM now.

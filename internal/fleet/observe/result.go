@@ -44,6 +44,12 @@ func (o *observing) result() *Observation {
 	o.agentFacts(&out.Facts)
 	o.diskFacts(out)
 
+	if why, unknown := o.lack[PartPorts]; unknown {
+		out.Facts.CutOff = status.Unseen[[]status.CutOff](why)
+	} else {
+		out.Facts.CutOff = status.Seen(o.cutOff)
+	}
+
 	if o.blockers != nil {
 		out.Facts.Blockers = status.Seen(o.blockers)
 		out.Facts.StorageBlockers = status.Seen(migration.StorageBlockers(o.blockers))

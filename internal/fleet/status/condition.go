@@ -58,6 +58,7 @@ const (
 	HotVCPUChange            = "HotVCPUChange"
 	HotMemoryChange          = "HotMemoryChange"
 	DataVolumesReady         = "DataVolumesReady"
+	InterfacesConnected      = "InterfacesConnected"
 	Provisioning             = "Provisioning"
 	StaleDefinition          = "StaleDefinition"
 	Irrecoverable            = "Irrecoverable"
@@ -105,6 +106,7 @@ var builders = []struct {
 	{HotVCPUChange, hotVCPUChange},
 	{HotMemoryChange, hotMemoryChange},
 	{DataVolumesReady, dataVolumesReady},
+	{InterfacesConnected, interfacesConnected},
 	{Provisioning, provisioning},
 	{StaleDefinition, staleDefinition},
 	{Irrecoverable, irrecoverable},

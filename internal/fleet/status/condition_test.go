@@ -18,6 +18,7 @@ func running() status.Facts {
 		AgentChannel: true, AgentConnected: true, AgentAnswers: status.Seen(true), AgentLacks: status.Seen([]string{}),
 		Blockers: status.Seen([]status.Blocker{}), StorageBlockers: status.Seen([]status.Blocker{}),
 		Disks:  status.Seen([]status.Disk{{Key: "root", Ready: status.True}}),
+		CutOff: status.Seen([]status.CutOff{}),
 		VCPUs:  status.Amount{Now: 2, Wanted: 2, Max: 4},
 		Memory: status.Amount{Now: 1 << 30, Wanted: 1 << 30, Max: 2 << 30},
 	}
@@ -28,7 +29,7 @@ func TestConditions_ofAHealthyVM(t *testing.T) {
 	isTrue := map[string]bool{
 		status.Connected: true, status.Defined: true, status.Started: true, status.Ready: true,
 		status.AgentConnected: true, status.LiveMigratable: true, status.StorageLiveMigratable: true,
-		status.DataVolumesReady: true,
+		status.DataVolumesReady: true, status.InterfacesConnected: true,
 	}
 	var types []string
 	for _, c := range status.Conditions(running()) {
@@ -92,6 +93,10 @@ func TestConditions_sayWhy(t *testing.T) {
 		{"off", off, status.Started, status.False, "Shutdown", "Shutoff (Shutdown)", status.LayerLibvirt, time.Time{}},
 		{"off", off, status.Ready, status.False, "GuestNotRunning", "it is Stopped", status.LayerLibvirt, time.Time{}},
 		{"off", off, status.AgentConnected, status.False, "GuestNotRunning", "", status.LayerLibvirt, time.Time{}},
+		{"off", off, status.InterfacesConnected, status.False, "GuestNotRunning", "", status.LayerLibvirt, time.Time{}},
+		{"cut off", func(f *status.Facts) {
+			f.CutOff = status.Seen([]status.CutOff{{Interface: "lan", Network: "net"}})
+		}, status.InterfacesConnected, status.False, "NetworkStopped", `"lan": network "net"`, status.LayerLibvirt, time.Time{}},
 		{"off", off, status.LiveMigratable, status.False, "GuestNotRunning", "", status.LayerLibvirt, time.Time{}},
 		{
 			"transient", func(f *status.Facts) { f.Persistent = false }, status.Defined, status.False, "Transient", "gone once",

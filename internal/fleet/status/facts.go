@@ -82,6 +82,8 @@ type Facts struct {
 	VCPUs, Memory Amount
 	// Disks are the VM's disks that have a source.
 	Disks Fact[[]Disk]
+	// CutOff are the interfaces that libvirt no longer connects to their networks.
+	CutOff Fact[[]CutOff]
 
 	// Creating is when an unfinished creation began, nil if there is none. Creator is the run that began it.
 	Creating *time.Time

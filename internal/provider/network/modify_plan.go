@@ -134,6 +134,7 @@ func (r *networkResource) planTargets(
 			return !listed || state == onhosts.Missing
 		})
 	r.Data.Planned.PlanNetwork(plan.Name.ValueString(), planned, targets.Names())
+	diags.Append(r.checkReservations(plan, planned)...)
 	if planned.Active {
 		if bridge := config.Bridge.ValueString(); bridge != "" && createsBridge {
 			r.Data.Planned.Plan(status.Bridge, bridge, targets.Names())

@@ -15,6 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
 // undeclaredReservationsKey is the key of the private state's list of the addresses, as in ips, whose reservations the
@@ -80,6 +81,24 @@ func withoutReservations(spec network.Spec, addresses []string) network.Spec {
 		}
 	}
 	return spec
+}
+
+// checkReservations refuses a network that removes reservations which have a resource of their own and were planned
+// before it. Those that are planned later are refused themselves.
+func (r *networkResource) checkReservations(plan model, planned meta.PlannedNetwork) (diags diag.Diagnostics) {
+	if planned.Addresses == nil {
+		return nil
+	}
+	name := plan.Name.ValueString()
+	for _, h := range r.Data.Planned.Reservations(name) {
+		if why := planned.Drops(name, h); why != "" {
+			diags.Append(tfdiag.Failure{
+				Verb: "plan", Noun: noun(plan.Name), Remedy: tfdiag.DestroyAnyway,
+				Happened: fmt.Sprintf("A virtfleet_network_dhcp_host declares the reservation %s. %s", h, why),
+			}.AttributeError(path.Root("ips")))
+		}
+	}
+	return diags
 }
 
 // warnOfLost warns of reservations that a change of ips removes from hosts, and that the configuration hasn't declared

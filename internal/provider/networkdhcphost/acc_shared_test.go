@@ -58,6 +58,9 @@ resource "virtfleet_network" "this" {
 	// Another configuration.
 	other.Config(t, acctest.OneHost(l)+reservation("web", ""))
 	warns("of another configuration", other.Run(t, "plan"), true)
+	other.Config(t, network+reservation("web", "depends_on = [virtfleet_network.this]"))
+	warns("of another configuration, with a network that it has", other.Run(t, "plan"), true)
+	other.Config(t, acctest.OneHost(l)+reservation("web", ""))
 	warns("imported", other.Run(t, "import", "virtfleet_network_dhcp_host.web", name+"/"+mac), false)
 	if out, empty := other.Empty(t); !empty {
 		t.Errorf("imported: %s", out)
@@ -79,6 +82,20 @@ resource "virtfleet_network" "this" {
 	has("taken over", 1)
 	if out, empty := one.Empty(t); !empty {
 		t.Errorf("taken over: %s", out)
+	}
+
+	// A network that lists its reservations removes the others, in whatever order both are planned.
+	lists := strings.Replace(network, "dhcp = {}", "dhcp = { hosts = [{ mac = \"52:54:00:07:06:02\", "+
+		"ip = \"10.213.16.51\" }] }", 1)
+	for _, config := range []string{
+		lists + reservation("web", "depends_on = [virtfleet_network.this]"),
+		strings.Replace(lists, "bridge", "depends_on = [virtfleet_network_dhcp_host.web]\n  bridge", 1) +
+			reservation("web", ""),
+	} {
+		one.Config(t, config)
+		if out := one.Fail(t, "plan"); !strings.Contains(out, "removes this reservation") {
+			t.Errorf("a network that lists others: %s", out)
+		}
 	}
 	one.Config(t, network)
 	one.Run(t, "apply")

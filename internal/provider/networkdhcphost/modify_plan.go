@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -89,15 +90,17 @@ func (r *hostResource) checkNetwork(ctx context.Context, verb string, plan *mode
 		return nil
 	}
 	name := plan.Network.ValueString()
-	misfit := func(host string, addresses []netip.Prefix, declared network.Spec) diag.Diagnostics {
+	if !plan.MAC.IsUnknown() && !plan.DUID.IsUnknown() && !plan.Name.IsUnknown() {
+		r.Data.Planned.PlanReservation(name, plan.reservation()) // Its network may be planned later.
+	}
+	misfit := func(host string, addresses []netip.Prefix, planned meta.PlannedNetwork) diag.Diagnostics {
 		why := plan.reservation().Misfit(name, addresses)
-		if subnet, other := declared.OtherDHCP(plan.reservation()); why == "" && other {
+		if subnet, other := planned.Declared.OtherDHCP(plan.reservation()); why == "" && other {
 			why = fmt.Sprintf("The virtfleet_network %q has DHCP in %s, and libvirt has it in one subnet of IPv4 and one of "+
 				"IPv6. Set ip to an address of %s.", name, subnet, subnet)
 		}
-		if subnet, drops := declared.Drops(plan.reservation()); why == "" && drops {
-			why = fmt.Sprintf("The virtfleet_network %q removes this reservation: in the entry of ips for %s, set dhcp (dhcp = "+
-				"{} is enough), and don't set dhcp.hosts.", name, subnet)
+		if why == "" {
+			why = planned.Drops(name, plan.reservation())
 		}
 		if why == "" {
 			return nil
@@ -112,7 +115,7 @@ func (r *hostResource) checkNetwork(ctx context.Context, verb string, plan *mode
 		case ok && planned.Addresses == nil:
 			return nil
 		case ok:
-			return misfit(host, planned.Addresses, planned.Declared)
+			return misfit(host, planned.Addresses, planned)
 		}
 	}
 	if !moves {
@@ -123,7 +126,7 @@ func (r *hostResource) checkNetwork(ctx context.Context, verb string, plan *mode
 	})
 	found := hostset.Found(answers)
 	for _, a := range found {
-		if diags := misfit(a.Host, a.Value.Spec.Addresses(), network.Spec{}); diags != nil {
+		if diags := misfit(a.Host, a.Value.Spec.Addresses(), meta.PlannedNetwork{}); diags != nil {
 			return diags
 		}
 	}

@@ -129,7 +129,7 @@ func (m *model) reservedFailure(verb string, have network.DHCPHost, hosts []stri
 // read: an apply may plan it again, and isn't told what it replaces. It may also be the first plan. Create then fails.
 func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state *model, changes bool) diag.Diagnostics {
 	if r.Data.Unknown || plan.Network.IsUnknown() || plan.IP.IsUnknown() || plan.MAC.IsUnknown() ||
-		plan.DUID.IsUnknown() || r.networkHostsChange(plan.Network.ValueString()) {
+		plan.DUID.IsUnknown() {
 		return nil
 	}
 	if verb == "create" && state.Network.ValueString() != "" {
@@ -140,8 +140,11 @@ func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state 
 	taken := plan.takenOn(answers, isNew, func(have network.DHCPHost) bool {
 		return r.Data.Reservations.IsReplaced(plan.Network.ValueString() + "/" + have.Key())
 	})
-	if isNew && len(taken) == 0 {
+	switch {
+	case isNew && len(taken) == 0:
 		return plan.warnOfExisting(answers)
+	case r.networkHostsChange(plan.Network.ValueString()): // The other reservation may go with the network.
+		return nil
 	}
 	if verb == "update" && changes || verb == "create" && r.Data.Refreshed.Load() {
 		return r.unlessFreed(plan, verb, taken)

@@ -15,6 +15,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/network"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -43,6 +44,7 @@ func (r *filterResource) ModifyPlan(
 	r.Data.Planned.Plan(status.NetworkFilter, plan.Name.ValueString(), targets.Names())
 	if !resp.Diagnostics.HasError() && !resp.Plan.Raw.Equal(req.State.Raw) && !onhosts.Undecided(plan.Hosts) {
 		resp.Diagnostics.Append(r.warnOfMissing(ctx, &plan, targets)...)
+		resp.Diagnostics.Append(r.checkVariables(ctx, &plan, targets)...)
 	}
 	if req.State.Raw.IsNull() && !plan.Name.IsUnknown() {
 		c := r.changeTo(&plan, network.Filter{}, nil, nil)
@@ -92,6 +94,44 @@ func (r *filterResource) warnOfMissing(ctx context.Context, plan *model, targets
 		diags.AddWarning("Network filter not found", fmt.Sprintf("%s refers to filters that hosts don't have: %s. Host: %s. "+
 			"VMs with it don't start there. Correct the names, or create these filters, for example in this apply.",
 			plan.noun(), lacks, strings.Join(hosts[lacks], ", ")))
+	}
+	return diags
+}
+
+// checkVariables refuses a filter with variables for which interfaces of running VMs have no value: libvirt would refuse
+// it on these hosts only. It warns of VMs that are off: libvirt would refuse to start them.
+func (r *filterResource) checkVariables(ctx context.Context, plan *model, targets hostset.Set) (diags diag.Diagnostics) {
+	f, known, _ := plan.filter()
+	if !known {
+		return nil
+	}
+	answers := hostset.Ask(ctx, targets, func(ctx context.Context, h *libvirt.Host) (*[]network.Unresolved, error) {
+		all, err := network.UnresolvedVariables(ctx, h, plan.Name.ValueString(), f)
+		return &all, err
+	})
+	var running, off []string
+	for _, a := range hostset.Found(answers) {
+		for _, u := range *a.Value {
+			line := fmt.Sprintf("  - %s (host %s): $%s", u.VM, a.Host, strings.Join(u.Variables, ", $"))
+			if u.Runs {
+				running = append(running, line)
+			} else {
+				off = append(off, line)
+			}
+		}
+	}
+	const remedy = "Set these variables in filter.parameters of the interfaces first, in an apply of its own. libvirt " +
+		"ignores those that the filter doesn't have yet."
+	if len(running) > 0 {
+		diags.Append(tfdiag.Failure{
+			Verb: "update", Noun: plan.noun(), Remedy: remedy, Happened: "It would have variables for which interfaces of " +
+				"running virtual machines have no value, and libvirt would refuse it:\n\n" + strings.Join(running, "\n"),
+		}.AttributeError(path.Root(rulesAt(f))))
+	}
+	if len(off) > 0 {
+		diags.AddAttributeWarning(path.Root(rulesAt(f)), "Network filter lacks values: "+plan.Name.ValueString(),
+			"It will have variables for which interfaces of these virtual machines have no value, and libvirt won't start "+
+				"them:\n\n"+strings.Join(off, "\n")+"\n\n"+remedy)
 	}
 	return diags
 }

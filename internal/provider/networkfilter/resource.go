@@ -103,12 +103,16 @@ func (r *filterResource) ValidateConfig(
 		return
 	}
 	if _, err := f.Document(config.Name.ValueString()); err != nil {
-		at := "rules"
-		if f.XML != "" {
-			at = "xml"
-		}
-		resp.Diagnostics.AddAttributeError(path.Root(at), "Invalid network filter", err.Error()+".")
+		resp.Diagnostics.AddAttributeError(path.Root(rulesAt(f)), "Invalid network filter", err.Error()+".")
 	}
+}
+
+// rulesAt returns the attribute that has the filter's rules.
+func rulesAt(f network.Filter) string {
+	if f.XML != "" {
+		return "xml"
+	}
+	return "rules"
 }
 
 // changeTo returns the change that defines the filter as f, or removes it. The digests of the hosts' new definitions go

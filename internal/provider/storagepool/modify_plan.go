@@ -63,12 +63,13 @@ func (r *poolResource) ModifyPlan(
 		onhosts.PlanStates(targets, plan.Hosts, state.HostStates, onhosts.Active))...)
 	before, diags := state.pool(ctx)
 	resp.Diagnostics.Append(diags...)
+	var left []string
 	other := ""
 	if plan.Name.Equal(state.Name) {
 		other = pool.OtherStorage(before)
 	}
 	if other != "" || pool.Directory() != before.Directory() {
-		r.planChanges(ctx, pool, &state)
+		left = r.planChanges(ctx, pool, &state)
 	}
 	resp.Diagnostics.Append(checkLabel(ctx, "update", pool, targets)...)
 	replaced := !plan.Name.Equal(state.Name) || !plan.Type.Equal(state.Type)
@@ -98,8 +99,8 @@ func (r *poolResource) ModifyPlan(
 			volumes = "Its volumes are not moved: with " + other + ", it doesn't have them any more."
 		}
 		resp.Diagnostics.AddWarning("Storage pool will be stopped and started", fmt.Sprintf("The definition of %s %q "+
-			"changes in place, for which the pool is stopped and started. %s %s",
-			noun, plan.Name.ValueString(), volumes, effect))
+			"changes in place, for which the pool is stopped and started. %s %s%s",
+			noun, plan.Name.ValueString(), volumes, effect, strings.Join(left, "")))
 	}
 }
 
@@ -177,9 +178,10 @@ func (r *poolResource) refuseRemoval(
 	return diags
 }
 
-// planChanges records on which hosts the pool leaves its volumes. Each host is asked, because the state has the
-// settings of only one of those that differ.
-func (r *poolResource) planChanges(ctx context.Context, pool storage.Pool, state *model) {
+// planChanges records on which hosts the pool leaves its volumes, and returns a line about those of each. Each host is
+// asked, because the state has the settings of only one of those that differ.
+func (r *poolResource) planChanges(ctx context.Context, pool storage.Pool, state *model) (left []string) {
+	var leaving []string
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	for _, a := range hostset.Found(storage.PoolOn(ctx, hosts, state.Name.ValueString())) {
 		was := a.Value.Live
@@ -190,8 +192,32 @@ func (r *poolResource) planChanges(ctx context.Context, pool storage.Pool, state
 		}
 		if pool.Name == was.Name && change != (meta.PoolChange{}) {
 			r.Data.Planned.PlanPoolChange(a.Host, pool.Name, change)
+			// A filesystem that is mounted elsewhere takes them along.
+			if change.OtherStorage != "" || !was.LosesVolumes() {
+				leaving = append(leaving, a.Host)
+			}
 		}
 	}
+	answers := hostset.Ask(ctx, hosts.Named(leaving...), func(ctx context.Context, h *libvirt.Host) (*[]string, error) {
+		names, err := h.VolumeNames(ctx, pool.Name)
+		return &names, err
+	})
+	for _, a := range hostset.Found(answers) {
+		if names := *a.Value; len(names) > 0 {
+			slices.Sort(names)
+			left = append(left, fmt.Sprintf("\n  - %d volumes stay behind on host %s: %s", len(names), a.Host, someOf(names)))
+		}
+	}
+	return left
+}
+
+// someOf returns the first names of a list.
+func someOf(names []string) string {
+	const most = 5
+	if more := len(names) - most; more > 1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // warnOfUsers lists the VMs that use a pool which is to be removed from hosts, or to be one of other storage, and says

@@ -1,6 +1,8 @@
 package storagepool
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,13 +46,19 @@ func TestWarnOfUsers(t *testing.T) {
 	}
 }
 
-// TestPlanChanges: a pool that a user changed on one host leaves its volumes there, and only there.
+// TestPlanChanges: a pool that a user changed on one host leaves its volumes there, and only there. The plan names the
+// first of them, whoever has them. A filesystem that is mounted elsewhere leaves none.
 func TestPlanChanges(t *testing.T) {
 	t.Parallel()
+	volumes := ""
+	for i := range 9 {
+		volumes += fmt.Sprintf("<volume><name>disk-%d</name><capacity>1024</capacity></volume>", 8-i)
+	}
 	pool := func(group, path string) inventory.HostConfig {
 		return inventory.HostConfig{URI: fleettest.BuiltInURI(t, `<pool type="logical"><name>vms</name><source><name>`+group+
 			`</name></source><target><path>/dev/`+group+`</path></target></pool>`, `<pool type="dir"><name>files</name>`+
-			`<target><path>`+path+`</path></target></pool>`)}
+			`<target><path>`+path+`</path></target>`+volumes+`</pool>`, `<pool type="fs"><name>mounted</name><source><device `+
+			`path="/dev/vdb"/></source><target><path>`+path+`</path></target>`+volumes+`</pool>`)}
 	}
 	f, err := fleet.New(fleet.Config{Hosts: map[string]inventory.HostConfig{
 		"kvm1": pool("other", "/other/"), "kvm2": pool("vg", "/vms/"),
@@ -65,10 +73,20 @@ func TestPlanChanges(t *testing.T) {
 	})
 	r := &poolResource{meta.Resource{Data: &meta.Data{Fleet: f}}}
 	group, path := "vg", "/vms"
-	for _, planned := range []storage.Pool{
-		{Name: "vms", Type: "logical", SourceName: &group}, {Name: "files", Type: "dir", Path: &path},
+	for _, planned := range []struct {
+		storage.Pool
+		left []string
+	}{
+		{storage.Pool{Name: "vms", Type: "logical", SourceName: &group}, nil},
+		{storage.Pool{Name: "files", Type: "dir", Path: &path}, []string{
+			"\n  - 9 volumes stay behind on host kvm1: disk-0, disk-1, disk-2, disk-3, disk-4 and 4 more",
+		}},
+		{storage.Pool{Name: "mounted", Type: "fs", Path: &path, Devices: []string{"/dev/vdb"}}, nil},
 	} {
-		r.planChanges(t.Context(), planned, &model{Name: types.StringValue(planned.Name)})
+		left := r.planChanges(t.Context(), planned.Pool, &model{Name: types.StringValue(planned.Name)})
+		if !slices.Equal(left, planned.left) {
+			t.Errorf("pool %s: %q, want %q", planned.Name, left, planned.left)
+		}
 	}
 	want := meta.PoolChange{OtherStorage: `source.name = "vg" instead of "other"`}
 	if got := r.Data.Planned.PoolChange("kvm1", "vms"); got != want {

@@ -59,6 +59,7 @@ resource "virtfleet_volume" "data" {
 	tf.Config(t, strings.Replace(first, quote(at), quote(at+"-other"), 1)+volume+other+vm("kvm1", "kvm1"))
 	out := tf.Fail(t, "plan")
 	expect(t, out, "Error: Storage pool leaves its volumes", at+"-other")
+	expect(t, out, "2 volumes stay behind on host kvm1: ")
 	expect(t, out, `volume "`+name+`/data" is at`)
 	expect(t, out, `Disk "own" of virtual machine "`+name+`" on host "kvm1" is at`)
 	tf.Config(t, first+volume+other+vm("kvm1", "kvm1"))

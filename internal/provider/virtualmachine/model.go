@@ -154,6 +154,8 @@ type observation struct {
 	evicted string
 	// evicting says why a running VM will be taken off its host; "": it won't.
 	evicting string
+	// cutOff are the interfaces that libvirt no longer connects to their networks.
+	cutOff []status.CutOff
 	// deletion is what an interrupted destroy has left of the VM; nil: there was none.
 	deletion *fleet.InterruptedDeletion
 	// imported says that no apply has recorded the provider's metadata yet, so the prior state holds.

@@ -2,9 +2,12 @@ package virtualmachine
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -41,8 +44,9 @@ func (r *Resource) observeVM(ctx context.Context, state *model) (observation, er
 	if err != nil {
 		return observation{}, err
 	}
+	cut, _ := r.Data.Fleet.CutOff(ctx, vm) // A host that can't list the ports tells nothing about them.
 	return observation{
-		vm: vm, addresses: r.Data.Fleet.IPAddresses(ctx, vm), evicted: evicted, evicting: evicting,
+		vm: vm, cutOff: cut, addresses: r.Data.Fleet.IPAddresses(ctx, vm), evicted: evicted, evicting: evicting,
 		deletion: r.Data.Fleet.InterruptedDeletion(ctx, vm),
 	}, nil
 }
@@ -58,6 +62,7 @@ func stateAfterRefresh(
 	now.keepReady(seen, state)
 	changed = !equal(now, state)
 	diags.Append(now.recordBeforeDrift(ctx, state, changed, private)...)
+	diags.Append(seen.warnOfCutOff()...)
 	diags.Append(writeSaved(ctx, private, seen.vm)...)
 	diags.Append(writeLive(ctx, private, seen.vm)...)
 	diags.Append(writeRecorded(ctx, private, seen.vm)...)
@@ -77,6 +82,23 @@ func stateAfterRefresh(
 		}
 	}
 	return now, changed, diags
+}
+
+// warnOfCutOff warns of interfaces that libvirt no longer connects to their networks. An apply can't repair that:
+// libvirt connects them when the VM or libvirt itself starts.
+func (o *observation) warnOfCutOff() (diags diag.Diagnostics) {
+	lines := make([]string, len(o.cutOff))
+	for i, cut := range o.cutOff {
+		lines[i] = "  - " + cut.String()
+	}
+	if len(lines) > 0 {
+		diags.AddAttributeWarning(path.Root("interfaces"), "Virtual machine is cut off: "+o.vm.Name, fmt.Sprintf(
+			"These interfaces of the virtual machine, which runs on host %q, aren't connected:\n\n%s\n\nAn apply doesn't "+
+				"connect them. Shut the virtual machine down and start it again. Or restart the host's libvirtd, or virtqemud: "+
+				"this connects the interfaces of all its running VMs again, and doesn't interrupt them.",
+			o.vm.Host, strings.Join(lines, "\n")))
+	}
+	return diags
 }
 
 // waitUntilReady waits until a running VM is ready, if there is anything to wait for, and returns the last observation.
