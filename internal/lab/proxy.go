@@ -95,7 +95,8 @@ func (l *Lab) proxy(t testing.TB, host string, roundTrip time.Duration, enough f
 	}
 	p := &Proxy{
 		Host: "127.0.0.1", Port: address.Port, target: h.Address + ":22", delay: roundTrip / 2, enough: enough,
-		listener: listener, conns: map[net.Conn]struct{}{}, trips: &roundTrips{}, KnownHostsFile: filepath.Join(t.TempDir(), "known_hosts"),
+		listener: listener, conns: map[net.Conn]struct{}{}, trips: &roundTrips{},
+		KnownHostsFile: filepath.Join(t.TempDir(), "known_hosts"),
 	}
 	known, err := os.ReadFile(l.KnownHostsFile())
 	if err != nil {

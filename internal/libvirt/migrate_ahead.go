@@ -20,23 +20,24 @@ type aheadConn struct {
 	cancel context.CancelFunc
 }
 
-// ConnectAhead begins to open the connections that Migrate needs, and doesn't wait. The caller gives them to Migrate,
-// and closes them afterwards.
-func ConnectAhead(source, target *Host) *MigrationAhead {
+// ConnectAhead begins to open the connections that Migrate needs, and doesn't wait. ctx bounds the opening. The caller
+// gives the connections to Migrate, and closes them afterwards.
+func ConnectAhead(ctx context.Context, source, target *Host) *MigrationAhead {
 	a := &MigrationAhead{conns: map[*Host]*aheadConn{}}
 	for _, h := range []*Host{source, target} {
 		if !h.target.inProcess { // Nothing is migrated there.
-			a.conns[h] = h.connectAhead()
+			a.conns[h] = h.connectAhead(ctx)
 		}
 	}
 	return a
 }
 
-func (h *Host) connectAhead() *aheadConn {
-	ctx, cancel := context.WithCancel(h.ctx)
+func (h *Host) connectAhead(ctx context.Context) *aheadConn {
+	ctx, cancel := context.WithCancel(ctx)
 	o := &aheadConn{host: h, opened: make(chan struct{}), cancel: cancel}
 	h.background.Go(func() {
 		defer close(o.opened)
+		defer h.onClose(cancel)()
 		if c, err := h.connectBridged(ctx); err == nil { // Otherwise Migrate tries again, and reports why it fails.
 			o.conn = c
 		}

@@ -136,8 +136,8 @@ func TestMigrate_movesThereAndBack(t *testing.T) {
 	}
 
 	// Back over connections that were opened ahead, of which those that aren't needed are closed.
-	ConnectAhead(b.Host, a.Host).Close()
-	ahead := ConnectAhead(b.Host, a.Host)
+	ConnectAhead(ctx, b.Host, a.Host).Close()
+	ahead := ConnectAhead(ctx, b.Host, a.Host)
 	for _, o := range ahead.conns {
 		<-o.opened
 	}

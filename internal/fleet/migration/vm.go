@@ -124,8 +124,8 @@ func (vm VM) leftByEarlierAttempt(path string, there libvirt.Volume) bool {
 	})
 }
 
-// Inspect reads everything about a VM that decides whether it can be moved, at once. runs says whether the VM ran when it
-// was read last. If that is no longer so, Inspect asks for what a running VM has in addition, or ignores it.
+// Inspect reads everything about a VM that decides whether it can be moved, at once. runs says whether the VM ran when
+// it was read last. If that is no longer so, Inspect asks for what a running VM has in addition, or ignores it.
 func Inspect(ctx context.Context, source *libvirt.Host, uuid string, runs bool) (VM, error) {
 	vm := VM{UUID: uuid}
 	var d *libvirt.Domain

@@ -42,7 +42,8 @@ func TurnedOff(ctx context.Context, vm *inventory.VM, running migration.VM) *mig
 	return &off
 }
 
-// ExpectMove opens connections, in the background, over which the host of a running VM is asked whether the VM can move.
+// ExpectMove opens connections, in the background, over which the host of a running VM is asked whether the VM can
+// move.
 func (ck *Checks) ExpectMove(last inventory.LastKnown) {
 	if h := ck.hosts.Host(last.Host); h != nil && !h.Config.Fenced {
 		h.Conn.ExpectSlowCalls(2) // For its jobs and those of its disks.

@@ -232,7 +232,7 @@ func (m *move) moveUnderLock(ctx context.Context) error {
 	var ahead *libvirt.MigrationAhead
 
 	if m.vm.Active && m.turnOff == nil {
-		ahead = libvirt.ConnectAhead(m.from.Conn, m.to.Conn)
+		ahead = libvirt.ConnectAhead(ctx, m.from.Conn, m.to.Conn)
 		defer ahead.Close()
 	}
 
