@@ -33,8 +33,31 @@ type Proxy struct {
 	enough   func() bool // See Gate.
 	shut     bool
 	cutAt    func() bool // See CutAt.
-	// asked and answered are how many round trips deep the deepest thing is that has reached the host, and the client.
+	trips    *roundTrips
+}
+
+// roundTrips is how many round trips deep the deepest thing is that has reached a host, and the client.
+type roundTrips struct {
+	mu              sync.Mutex
 	asked, answered int
+}
+
+func (r *roundTrips) question() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answered + 1
+}
+
+func (r *roundTrips) answer() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked
+}
+
+func (r *roundTrips) reached(deepest *int, depth int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*deepest = max(*deepest, depth)
 }
 
 // URI is how the provider reaches the host through the proxy.
@@ -72,7 +95,8 @@ func (l *Lab) proxy(t testing.TB, host string, roundTrip time.Duration, enough f
 	}
 	p := &Proxy{
 		Host: "127.0.0.1", Port: address.Port, target: h.Address + ":22", delay: roundTrip / 2, enough: enough,
-		listener: listener, conns: map[net.Conn]struct{}{}, KnownHostsFile: filepath.Join(t.TempDir(), "known_hosts"),
+		listener: listener, conns: map[net.Conn]struct{}{}, trips: &roundTrips{},
+		KnownHostsFile: filepath.Join(t.TempDir(), "known_hosts"),
 	}
 	known, err := os.ReadFile(l.KnownHostsFile())
 	if err != nil {
@@ -93,10 +117,14 @@ func (l *Lab) proxy(t testing.TB, host string, roundTrip time.Duration, enough f
 // A client that takes longer than the delay between two questions may have had an answer that it doesn't need for the
 // second one: so a busy computer makes it more, and nothing makes it less.
 func (p *Proxy) RoundTrips() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.answered
+	p.trips.mu.Lock()
+	defer p.trips.mu.Unlock()
+	return p.trips.answered
 }
+
+// CountWith counts a client's waits together with those for another proxy's host, whose connections are yet to be made:
+// an answer of one host is what the client may have asked the other one for.
+func (p *Proxy) CountWith(other *Proxy) { p.trips = other.trips }
 
 // Cut ends all connections and every new one at once: only to those who use this proxy, the host is gone.
 func (p *Proxy) Cut() {
@@ -144,8 +172,8 @@ func (p *Proxy) serve() {
 		if !p.track(client, server) {
 			continue
 		}
-		p.work.Go(func() { p.pass(client, server, p.question, &p.asked) })
-		p.work.Go(func() { p.pass(server, client, p.answer, &p.answered) })
+		p.work.Go(func() { p.pass(client, server, p.trips.question, &p.trips.asked) })
+		p.work.Go(func() { p.pass(server, client, p.trips.answer, &p.trips.answered) })
 	}
 }
 
@@ -188,15 +216,6 @@ func (p *Proxy) close() {
 	p.work.Wait()
 }
 
-// question is how deep what the client sends now is, and answer how deep what the host sends now is.
-func (p *Proxy) question() int { return p.RoundTrips() + 1 }
-
-func (p *Proxy) answer() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.asked
-}
-
 // piece is what arrived in one read, with the time at which it is due at the other end.
 type piece struct {
 	data  []byte
@@ -222,9 +241,7 @@ func (p *Proxy) pass(from, to net.Conn, depth func() int, deepest *int) {
 			if p.isShut() {
 				continue
 			}
-			p.mu.Lock()
-			*deepest = max(*deepest, next.depth)
-			p.mu.Unlock()
+			p.trips.reached(deepest, next.depth)
 			if _, err := to.Write(next.data); err != nil {
 				return
 			}

@@ -44,6 +44,7 @@ type conn struct {
 	dropped bool                         // the tokens were returned, because the connection is abandoned
 	handles map[string]*golibvirt.Domain // by UUID
 	stale   []*golibvirt.Domain          // replaced, but possibly still in use
+	secrets map[string]*golibvirt.Secret // handles of secrets, by UUID; each user has a reference of its own
 	// callbacks are the event callbacks; each holds a reference that keeps the connection from being closed.
 	callbacks []int
 }
@@ -116,6 +117,9 @@ func (c *conn) closeNow() {
 	}
 	for _, d := range c.stale {
 		_ = d.Free()
+	}
+	for _, secret := range c.secrets {
+		_ = secret.Free()
 	}
 	// libvirt announces the close to the daemon, which a stalled host may never accept.
 	var cutter *time.Timer

@@ -188,7 +188,7 @@ func (h *Host) openLibvirt(uri string, r *socketBridge) (*conn, error) {
 	}
 	c := &conn{
 		host: h, c: lv, bridge: r, gone: make(chan struct{}), abandoned: make(chan struct{}),
-		handles: map[string]*golibvirt.Domain{},
+		handles: map[string]*golibvirt.Domain{}, secrets: map[string]*golibvirt.Secret{},
 	}
 	switch {
 	case r != nil:

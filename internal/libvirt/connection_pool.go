@@ -124,6 +124,19 @@ func (p *pool) pick(l lane) (*slot, error) {
 	return chosen, nil
 }
 
+// openAhead opens connections of a lane, in the background, until there are that many: opening one takes several round
+// trips, for which calls that are about to come then don't wait. If it fails, the calls report why.
+func (p *pool) openAhead(l lane, connections int) {
+	if p.host.target.inProcess {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.closed && len(p.slots[l]) < min(connections, p.max[l]) {
+		p.open(l)
+	}
+}
+
 // open adds a slot and fills it in the background. Only closing the host cancels that: the caller may leave while
 // others wait for the slot. The caller holds the lock.
 func (p *pool) open(l lane) *slot {

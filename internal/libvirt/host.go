@@ -155,6 +155,12 @@ func (h *Host) Close() error {
 	return nil
 }
 
+// ExpectSlowCalls opens connections, in the background, for that many calls at once that wait for a hypervisor process.
+func (h *Host) ExpectSlowCalls(atOnce int) { h.pool.openAhead(slow, atOnce) }
+
+// ExpectAgentCall opens a connection, in the background, for a request to a guest agent.
+func (h *Host) ExpectAgentCall() { h.pool.openAhead(agents, 1) }
+
 // onClose calls f in a goroutine when the host is closed, unless stop was called before.
 func (h *Host) onClose(f func()) (stop func() bool) { return context.AfterFunc(h.ctx, f) }
 

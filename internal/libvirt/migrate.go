@@ -64,6 +64,9 @@ type Migration struct {
 	// Compression is "xbzrle", with parallel connections "zlib" or "zstd" (since libvirt 9.4); "" is none.
 	Compression string
 
+	// Ahead has connections for the migration, which Migrate then doesn't have to open. It may be nil.
+	Ahead *MigrationAhead
+
 	// GiveUp, when closed, ends the wait for a migration without aborting it: QEMU then continues on its own. It may be
 	// nil.
 	GiveUp <-chan struct{}
@@ -168,7 +171,7 @@ func (h *Host) Migrate(ctx context.Context, uuid string, target *Host, m Migrati
 		return h.wrap(s, err, false)
 	}
 	x := &migrationCall{uuid: uuid, peers: m.PeerURI != ""}
-	if err := x.connectBoth(ctx, h, target, s); err != nil {
+	if err := x.connectBoth(ctx, h, target, s, m.Ahead); err != nil {
 		return err
 	}
 	defer x.from.retire()
@@ -232,12 +235,14 @@ func (x *migrationCall) sourceFirst() {
 // ordered reports whether the order in which the two connections end can be chosen, and matters.
 func (x *migrationCall) ordered() bool { return !x.peers && x.from.bridge != nil && x.to.bridge != nil }
 
-// connectBoth opens both connections at once.
-func (x *migrationCall) connectBoth(ctx context.Context, source, target *Host, s callSpec) error {
+// connectBoth takes the connections that were opened ahead, or opens both at once.
+func (x *migrationCall) connectBoth(
+	ctx context.Context, source, target *Host, s callSpec, opened *MigrationAhead,
+) error {
 	var fromErr, toErr error
 	var both sync.WaitGroup
-	both.Go(func() { x.from, fromErr = source.reserveBridged(ctx) })
-	both.Go(func() { x.to, toErr = target.reserveBridged(ctx) })
+	both.Go(func() { x.from, fromErr = opened.reserve(ctx, source) })
+	both.Go(func() { x.to, toErr = opened.reserve(ctx, target) })
 	both.Wait()
 	if fromErr == nil && toErr == nil {
 		return nil

@@ -135,7 +135,19 @@ func TestMigrate_movesThereAndBack(t *testing.T) {
 		t.Errorf("a job continues: %+v, %v", running, err)
 	}
 
-	must(t, <-begin(ctx, uuid, b, a, Migration{ParallelConnections: 2}))
+	// Back over connections that were opened ahead, of which those that aren't needed are closed.
+	ConnectAhead(ctx, b.Host, a.Host).Close()
+	ahead := ConnectAhead(ctx, b.Host, a.Host)
+	for _, o := range ahead.conns {
+		<-o.opened
+	}
+	opens := func() int { return a.Calls()["virConnectOpen"] + b.Calls()["virConnectOpen"] }
+	opened := opens()
+	must(t, <-begin(ctx, uuid, b, a, Migration{ParallelConnections: 2, Ahead: ahead}))
+	if n := opens() - opened; n > 0 {
+		t.Errorf("the migration opened %d more connections", n)
+	}
+	ahead.Close()
 	runsOnlyAt(t, uuid, a, b)
 	l.AwaitAgent(t, a.machine.Name, name) // Its host hasn't heard from it yet, and gives it no more than five seconds.
 	_, err = a.AgentCommand(ctx, uuid, `{"execute":"guest-ping"}`)

@@ -84,16 +84,52 @@ func (c *conn) defineSecret(document, usageID string, value []byte) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, secret.Free()) }()
+	c.keepSecret(secret)
 	if len(value) == 0 {
 		return nil
 	}
 	c.countCall("virSecretSetValue")
 	if err = secret.SetValue(value, 0); err != nil {
 		// The secret is ours and useless without a value: remove it.
-		c.countCall("virSecretUndefine")
-		err = errors.Join(err, secret.Undefine())
+		err = errors.Join(err, c.undefineSecret(secret))
 	}
 	return err
+}
+
+// undefineSecret removes a secret, whose handle isn't needed any more.
+func (c *conn) undefineSecret(secret *golibvirt.Secret) error {
+	c.countCall("virSecretUndefine")
+	err := secret.Undefine()
+	if uuid, readErr := secret.GetUUIDString(); readErr == nil { // No round trip: the handle has it.
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if kept := c.secrets[uuid]; kept != nil {
+			_ = kept.Free()
+			delete(c.secrets, uuid)
+		}
+	}
+	return err
+}
+
+// keepSecret stores the handle of a secret, which spares those who know its UUID the round trip to look it up.
+func (c *conn) keepSecret(secret *golibvirt.Secret) {
+	uuid, err := secret.GetUUIDString()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && c.secrets[uuid] == nil && secret.Ref() == nil {
+		c.secrets[uuid] = secret
+	}
+}
+
+// keptSecret returns a stored handle with a reference that the caller frees, or nil.
+func (c *conn) keptSecret(uuid string) *golibvirt.Secret {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	secret := c.secrets[uuid]
+	if secret == nil || secret.Ref() != nil {
+		return nil
+	}
+	return secret
 }
 
 func (c *conn) hasSecret(usageID string) bool {
@@ -107,8 +143,15 @@ func (c *conn) hasSecret(usageID string) bool {
 
 func (c *conn) lookupSecret(s OwnSecret) (*golibvirt.Secret, error) {
 	if s.UUID != "" {
+		if kept := c.keptSecret(s.UUID); kept != nil {
+			return kept, nil
+		}
 		c.countCall("virSecretLookupByUUIDString")
-		return c.c.LookupSecretByUUIDString(s.UUID)
+		secret, err := c.c.LookupSecretByUUIDString(s.UUID)
+		if err == nil {
+			c.keepSecret(secret)
+		}
+		return secret, err
 	}
 	c.countCall("virSecretLookupByUsage")
 	return c.c.LookupSecretByUsage(golibvirt.SECRET_USAGE_TYPE_VTPM, s.UsageID)
@@ -193,8 +236,7 @@ func (h *Host) UndefineOwnSecret(ctx context.Context, s OwnSecret) error {
 func (h *Host) undefineSecret(ctx context.Context, s OwnSecret) error {
 	_, err := onSecret(ctx, h, defineCall("removing secret "+s.UsageID), s,
 		func(c *conn, secret *golibvirt.Secret) (struct{}, error) {
-			c.countCall("virSecretUndefine")
-			return struct{}{}, secret.Undefine()
+			return struct{}{}, c.undefineSecret(secret)
 		})
 	return err
 }

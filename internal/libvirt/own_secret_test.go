@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
@@ -73,5 +74,25 @@ func TestSecret_isALock(t *testing.T) {
 	must(t, err)
 	if s.Value != nil {
 		t.Errorf("got value %q of a secret without one", s.Value)
+	}
+	must(t, h.UndefineOwnSecret(ctx, *s))
+
+	// Whoever has defined a secret looks it up no more, and still learns that another took its place.
+	other, _, _ := labHost(t)
+	mine := OwnSecret{UUID: uuid.NewString(), UsageID: id, Value: []byte("mine")}
+	before := h.Calls()["virSecretLookupByUUIDString"]
+	must(t, h.DefineOwnSecret(ctx, mine))
+	must(t, h.SetOwnSecretValue(ctx, mine))
+	if n := h.Calls()["virSecretLookupByUUIDString"] - before; n != 0 {
+		t.Errorf("looked up %d times", n)
+	}
+	must(t, other.UndefineOwnSecret(ctx, mine))
+	must(t, other.DefineOwnSecret(ctx, OwnSecret{UsageID: id, Value: []byte("theirs")}))
+	want(t, h.SetOwnSecretValue(ctx, mine), ErrNotFound)
+	want(t, h.UndefineOwnSecret(ctx, mine), ErrNotFound)
+	s, err = h.OwnSecret(ctx, id)
+	must(t, err)
+	if string(s.Value) != "theirs" {
+		t.Errorf("got value %q", s.Value)
 	}
 }

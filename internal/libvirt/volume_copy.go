@@ -50,7 +50,7 @@ func (h *Host) CopyFile(
 	defer cancel()
 	defer target.onClose(cancel)()
 	x := &migrationCall{}
-	if err := x.connectBoth(ctx, h, target, s); err != nil {
+	if err := x.connectBoth(ctx, h, target, s, nil); err != nil {
 		return err
 	}
 	defer x.from.retire()

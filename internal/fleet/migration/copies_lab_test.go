@@ -207,7 +207,7 @@ func TestLab_disksAreCopied(t *testing.T) {
 				noPools(t, l, dir, here, there)
 				b.noSockets(t)
 				b.source, b.target = b.target, b.source
-				if b.machine, err = Inspect(t.Context(), b.source, b.machine.UUID); err != nil {
+				if b.machine, err = Inspect(t.Context(), b.source, b.machine.UUID, true); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -262,7 +262,7 @@ func TestLab_diskOntoAFullTarget(t *testing.T) {
 	l.Virsh(t, here.Name, "snapshot-create-as", b.machine.Name, "s", "--disk-only", "--no-metadata", "--diskspec",
 		"vda,file="+file)
 	written = b.scribble(t, b.source, "/dev/vda")
-	if b.machine, err = Inspect(t.Context(), b.source, b.machine.UUID); err != nil {
+	if b.machine, err = Inspect(t.Context(), b.source, b.machine.UUID, true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.run(t.Context(), t, o, nil); err != nil {
@@ -357,7 +357,7 @@ func TestLab_topmostImageIsCopied(t *testing.T) {
 			}
 		}
 		b.source, b.target = b.target, b.source
-		if b.machine, err = Inspect(t.Context(), b.source, b.machine.UUID); err != nil {
+		if b.machine, err = Inspect(t.Context(), b.source, b.machine.UUID, true); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -83,7 +83,7 @@ func newBenchWith(t *testing.T, l *lab.Lab, source, target *lab.Host, name, word
 	}
 	b.machine.Name = name
 	lab.Await(t, "the guest to count", func() bool { return b.counter(source.Name) > 1 })
-	b.machine, err = Inspect(t.Context(), b.source, uuid)
+	b.machine, err = Inspect(t.Context(), b.source, uuid, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,8 @@ type Request struct {
 
 	Options Options
 	Logger  *slog.Logger
+	// Ahead has connections that were opened for the migration. It may be nil.
+	Ahead *libvirt.MigrationAhead
 	// Starting is called right before libvirt is told to migrate, once for each transport that is tried; not before a
 	// migration that broke in post-copy is resumed. An error ends the migration. It may be nil.
 	Starting func() error
@@ -322,7 +324,7 @@ func (r *run) migrateParameters(giveUp <-chan struct{}) libvirt.Migration {
 		Transient:    r.VM.Transient,
 		AutoConverge: *o.AllowAutoConverge, PostCopy: *o.AllowPostCopy, PostCopyResume: r.resuming,
 		Bandwidth: *o.Bandwidth, ParallelConnections: *o.ParallelConnections,
-		GiveUp: giveUp,
+		GiveUp: giveUp, Ahead: r.Ahead,
 	}
 	if o.Compression != CompressionNone {
 		m.Compression = o.Compression

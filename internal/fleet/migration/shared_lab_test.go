@@ -56,7 +56,7 @@ func TestLab_declaredFilesystemIsShared(t *testing.T) {
 		}
 		written = b.scribble(t, b.target, "/dev/vda")
 		b.source, b.target = b.target, b.source
-		if b.machine, err = Inspect(t.Context(), b.source, b.machine.UUID); err != nil {
+		if b.machine, err = Inspect(t.Context(), b.source, b.machine.UUID, true); err != nil {
 			t.Fatal(err)
 		}
 	}

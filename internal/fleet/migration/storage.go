@@ -179,7 +179,7 @@ func (t preflight) checkIgnition(ctx context.Context, f *blockerList) {
 		return
 	}
 	what := "its configuration for Ignition is " + path
-	if has, known := t.vm.TargetFiles[path]; known {
+	if has, known := t.vm.onTarget(path); known {
 		if !has {
 			f.block(HypervisorNotCompatible, "ignition", fmt.Sprintf("%s, and host %q has no such file", what, t.target.Name()),
 				t.copyRemedy(path)+" Or remove ignition and restart the VM: its guest reads it at the first boot only.")
@@ -224,7 +224,7 @@ func (t preflight) checkBootFiles(ctx context.Context, f *blockerList) {
 	}
 	// It belongs to a package, and hardly any host has a storage pool of its directory. So it isn't reported if nothing is
 	// known about it.
-	if has, known := t.vm.TargetFiles[t.vm.Mobility.Loader]; known && !has {
+	if has, known := t.vm.onTarget(t.vm.Mobility.Loader); known && !has {
 		f.block(HypervisorNotCompatible, "firmware", fmt.Sprintf("its firmware is %s, and host %q has no such file",
 			t.vm.Mobility.Loader, t.target.Name()), fmt.Sprintf("Install the firmware that host %q has on host %q, under the "+
 			"same path.", t.source.Name(), t.target.Name()))
@@ -235,7 +235,7 @@ func (t preflight) checkBootFiles(ctx context.Context, f *blockerList) {
 // them is taken to have them.
 func (t preflight) checkPaths(f *blockerList) {
 	lacks := func(attribute, what, path string) {
-		if has, known := t.vm.TargetFiles[path]; !known || has {
+		if has, known := t.vm.onTarget(path); !known || has {
 			return
 		}
 		remedy := fmt.Sprintf("Create it on host %q, choose another host, or remove it from %s.", t.target.Name(), attribute)
@@ -266,7 +266,7 @@ func (t preflight) copyRemedy(path string) string {
 
 // checkOpenedFile checks a file that QEMU opens.
 func (t preflight) checkOpenedFile(ctx context.Context, f *blockerList, attribute, verb, path string) {
-	if has, known := t.vm.TargetFiles[path]; known {
+	if has, known := t.vm.onTarget(path); known {
 		if !has {
 			f.block(HypervisorNotCompatible, attribute, fmt.Sprintf("it %s %s, and host %q has no such file", verb, path,
 				t.target.Name()), t.copyRemedy(path))

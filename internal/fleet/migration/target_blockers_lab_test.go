@@ -32,7 +32,7 @@ func TestLab_hostsTellWhatIsInTheWay(t *testing.T) {
 	uuid := strings.TrimSpace(l.Virsh(t, here.Name, "domuuid", name))
 	blocks := func(what string, change func(*VM), want ...string) {
 		t.Helper()
-		m, err := Inspect(t.Context(), source, uuid)
+		m, err := Inspect(t.Context(), source, uuid, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestLab_volumesOfPoolsAreLookedUpThere(t *testing.T) {
 	uuid := strings.TrimSpace(l.Virsh(t, here.Name, "domuuid", name))
 	check := func(what, want, message string) {
 		t.Helper()
-		m, err := Inspect(t.Context(), source, uuid)
+		m, err := Inspect(t.Context(), source, uuid, true)
 		if err != nil {
 			t.Fatal(err)
 		}

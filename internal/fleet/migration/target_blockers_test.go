@@ -201,7 +201,7 @@ func TestCheckBootFiles(t *testing.T) {
 		"is silent":  {nil, status.Unknown, len(opened) - 1}, // not the firmware
 	} {
 		vm := m
-		vm.TargetFiles = tt.there
+		vm.TargetFiles = func() map[string]bool { return tt.there }
 		var found blockerList
 		preflight{vm: vm, source: source, target: target}.checkBootFiles(t.Context(), &found)
 		if len(found) != tt.n {
@@ -237,7 +237,7 @@ func TestCheckPaths_vsock(t *testing.T) {
 		for name, there := range map[string]map[string]bool{
 			"has it": {domain.VhostVsock: true}, "lacks it": {domain.VhostVsock: false}, "is silent": nil,
 		} {
-			vm.TargetFiles = there
+			vm.TargetFiles = func() map[string]bool { return there }
 			var found blockerList
 			preflight{vm: vm, source: &libvirt.Host{}, target: &libvirt.Host{}}.checkPaths(&found)
 			if lacks := name == "lacks it"; len(found) > 0 != lacks {
@@ -278,7 +278,7 @@ func TestCheckPaths(t *testing.T) {
 		},
 		"is silent": {nil, nil},
 	} {
-		vm.TargetFiles = tt.there
+		vm.TargetFiles = func() map[string]bool { return tt.there }
 		var found blockerList
 		preflight{vm: vm, source: source, target: target}.checkBootFiles(t.Context(), &found)
 		if len(found) != len(tt.want) {

@@ -33,8 +33,8 @@ type VM struct {
 	// daemon.
 	Session bool
 	// TargetFiles says of files that QEMU opens at its start whether the target has them. A file of which that is unknown
-	// isn't in it.
-	TargetFiles map[string]bool
+	// isn't in it. It is nil where that isn't asked. Checks call it while others run.
+	TargetFiles func() map[string]bool
 	// PoolAt returns the name of the active storage pool whose directory this is on the source or the target, "" for none.
 	// It is nil where that isn't asked.
 	PoolAt func(ctx context.Context, onTarget bool, dir string) string
@@ -61,6 +61,15 @@ type VM struct {
 
 // BridgeExists says whether a host has a network device of that name, as libvirt.Host.BridgeExists does.
 type BridgeExists func(ctx context.Context, name string) (exists, known bool, err error)
+
+// onTarget says whether the target has a file of OpenedFiles, and whether that is known.
+func (vm VM) onTarget(file string) (has, known bool) {
+	if vm.TargetFiles == nil || file == "" {
+		return false, false
+	}
+	has, known = vm.TargetFiles()[file]
+	return has, known
+}
 
 // bridgesOf returns what says which network devices the target has.
 func (vm VM) bridgesOf(target *libvirt.Host) BridgeExists {
@@ -115,43 +124,43 @@ func (vm VM) leftByEarlierAttempt(path string, there libvirt.Volume) bool {
 	})
 }
 
-// Inspect reads everything about a VM that decides whether it can be moved.
-func Inspect(ctx context.Context, source *libvirt.Host, uuid string) (VM, error) {
-	d, err := source.Domain(ctx, uuid)
-	if err != nil {
-		return VM{}, err
-	}
-	vm := VM{
-		UUID: uuid, Name: d.Name, State: d.State, Reason: d.Reason, Transient: !d.Persistent, ManagedSave: d.ManagedSave,
-	}
-	live := vm.Live()
-	var xml string
-	var calls errgroup.Group
-	calls.Go(func() error {
-		snapshots, err := source.Snapshots(ctx, uuid)
-		vm.Snapshots = len(snapshots)
-		return unlessUnsupported(err)
-	})
-	if live {
-		calls.Go(func() (err error) {
-			xml, err = source.MigratableXML(ctx, uuid)
+// Inspect reads everything about a VM that decides whether it can be moved, at once. runs says whether the VM ran when
+// it was read last. If that is no longer so, Inspect asks for what a running VM has in addition, or ignores it.
+func Inspect(ctx context.Context, source *libvirt.Host, uuid string, runs bool) (VM, error) {
+	vm := VM{UUID: uuid}
+	var d *libvirt.Domain
+	var migratable string
+	var always, running errgroup.Group
+	askRunning := func() {
+		running.Go(func() (err error) {
+			migratable, err = source.MigratableXML(ctx, uuid)
 			return err
 		})
-		calls.Go(func() (err error) {
+		running.Go(func() (err error) {
 			vm.BlockJobs, err = source.BlockJobs(ctx, uuid)
 			return unlessUnsupported(err)
 		})
-		calls.Go(func() error {
+		running.Go(func() error {
 			job, err := source.Job(ctx, uuid)
 			if job != nil && job.Type.Active() {
 				vm.Job = job.Operation
 			}
 			return unlessUnsupported(err)
 		})
-	} else {
-		xml = d.PersistentXML
 	}
-	calls.Go(func() error {
+	if runs {
+		askRunning()
+	}
+	always.Go(func() (err error) {
+		d, err = source.Domain(ctx, uuid)
+		return err
+	})
+	always.Go(func() error {
+		snapshots, err := source.Snapshots(ctx, uuid)
+		vm.Snapshots = len(snapshots)
+		return unlessUnsupported(err)
+	})
+	always.Go(func() error {
 		info, err := source.Info(ctx)
 		if err == nil {
 			at, parseErr := url.Parse(info.URI)
@@ -159,8 +168,22 @@ func Inspect(ctx context.Context, source *libvirt.Host, uuid string) (VM, error)
 		}
 		return err
 	})
-	if err := calls.Wait(); err != nil {
+	err := always.Wait()
+	if err == nil && d.Active() && !runs {
+		askRunning()
+	}
+	runningErr := running.Wait()
+	if err != nil {
 		return VM{}, err
+	}
+	vm.Name, vm.State, vm.Reason, vm.Transient = d.Name, d.State, d.Reason, !d.Persistent
+	vm.ManagedSave = d.ManagedSave
+	xml := migratable
+	switch {
+	case !vm.Live():
+		xml, vm.BlockJobs, vm.Job = d.PersistentXML, nil, ""
+	case runningErr != nil:
+		return VM{}, runningErr
 	}
 	definition, err := domain.Parse(xml)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // Inspect reads what decides whether and how the VM can move. It describes a VM as running whose guest an interrupted
 // move or start has left paused: before such a VM moves, its guest continues.
 func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
-	m, err := migration.Inspect(ctx, vm.On.Conn, vm.UUID)
+	m, err := migration.Inspect(ctx, vm.On.Conn, vm.UUID, vm.Active)
 	if vm.Stranded || vm.StartInterrupted {
 		m.State, m.Reason = libvirt.Running, ""
 	}
@@ -40,6 +40,14 @@ func TurnedOff(ctx context.Context, vm *inventory.VM, running migration.VM) *mig
 	MarkSharedOwnDisks(ctx, vm, &off.Mobility)
 
 	return &off
+}
+
+// ExpectMove opens connections, in the background, over which the host of a running VM is asked whether the VM can
+// move.
+func (ck *Checks) ExpectMove(last inventory.LastKnown) {
+	if h := ck.hosts.Host(last.Host); h != nil && !h.Config.Fenced {
+		h.Conn.ExpectSlowCalls(2) // For its jobs and those of its disks.
+	}
 }
 
 // CheckMove returns what would prevent the move to the target that the VM's configuration pins it to: every blocker

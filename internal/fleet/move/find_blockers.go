@@ -119,7 +119,8 @@ func (ck *Checks) CheckTarget(
 	inspected.TargetBridges = to.BridgeExists
 
 	if err == nil {
-		inspected.TargetFiles = ck.targetFiles(ctx, vm, inspected, to)
+		files := inspected.OpenedFiles()
+		inspected.TargetFiles = sync.OnceValue(func() map[string]bool { return ck.targetFiles(ctx, vm, files, to) })
 		inspected.PoolAt = ck.poolAt(vm.On, to)
 	}
 
@@ -188,10 +189,8 @@ func turnedOff(vm *inventory.VM, inspected migration.VM) bool { return vm.Active
 // targetFiles returns which of the files that the VM opens the target has. It leaves out those that the source seems to
 // lack too: its libvirt sees other directories than its SSH server, so the answers say nothing.
 func (ck *Checks) targetFiles(
-	ctx context.Context, vm *inventory.VM, inspected migration.VM, to *inventory.Host,
+	ctx context.Context, vm *inventory.VM, files []string, to *inventory.Host,
 ) map[string]bool {
-	files := inspected.OpenedFiles()
-
 	var here, there map[string]bool
 
 	var both sync.WaitGroup

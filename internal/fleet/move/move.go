@@ -3,12 +3,11 @@ package move
 import (
 	"context"
 	"slices"
-	"sync/atomic"
+	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -105,6 +104,8 @@ func (mv *Mover) concludeAndMove(
 		return nil, &move{}, err
 	}
 
+	to.Conn.ExpectSlowCalls(1) // The queue asks it which VMs move.
+
 	vm, err := mv.hosts.FindNow(ctx, uuid, last)
 	if err == nil {
 		vm, err = conclude(ctx, vm, last)
@@ -155,6 +156,8 @@ type move struct {
 	// stays lists the state of firmware and TPM that neither host may remove when the stopped VM's definition is removed
 	// there.
 	stays []libvirt.Kept
+	// clock is what sets the guest's clock after a live move, while the rest of the move is completed.
+	clock sync.WaitGroup
 	// record is the record of the move. Its start is zero until something is done.
 	record domain.Migration
 }
@@ -180,13 +183,14 @@ func (m *move) moveInTurn(ctx context.Context, last inventory.LastKnown) (*inven
 	if err != nil {
 		return m.vm, err
 	}
-	defer unlockFirst()
 
 	held, unlockSecond, err := mv.records.Lock(held, second, uuid, "moving")
 	if err != nil {
+		unlockFirst()
+
 		return m.vm, err
 	}
-	defer unlockSecond()
+	defer unlockBoth(unlockFirst, unlockSecond)
 
 	now, err := mv.findIdle(held, uuid, last)
 	if err != nil || now.On != m.from {
@@ -211,6 +215,8 @@ func (m *move) moveInTurn(ctx context.Context, last inventory.LastKnown) (*inven
 		}
 	}
 
+	defer m.clock.Wait()
+
 	err = m.moveUnderLock(held)
 
 	return m.outcome(ctx, held, err)
@@ -221,6 +227,13 @@ func (m *move) moveInTurn(ctx context.Context, last inventory.LastKnown) (*inven
 func (m *move) moveUnderLock(ctx context.Context) error {
 	if m.unlessPinnedHere && m.vm.Metadata.Host == m.from.Name {
 		return ErrPinned
+	}
+
+	var ahead *libvirt.MigrationAhead
+
+	if m.vm.Active && m.turnOff == nil {
+		ahead = libvirt.ConnectAhead(ctx, m.from.Conn, m.to.Conn)
+		defer ahead.Close()
 	}
 
 	m.to.ForgetRecord()   // It may be cordoned now.
@@ -259,7 +272,7 @@ func (m *move) moveUnderLock(ctx context.Context) error {
 	}
 
 	if inspected.Live() {
-		return m.moveLive(ctx, inspected)
+		return m.moveLive(ctx, inspected, ahead)
 	}
 
 	if m.turnOff != nil && m.vm.Active {
@@ -307,85 +320,4 @@ func (m *move) clearOthers(ctx context.Context) {
 	}
 
 	m.vm = now
-}
-
-// moveLive moves a running VM.
-func (m *move) moveLive(ctx context.Context, inspected migration.VM) error {
-	arrival, err := m.mover.placement.ReserveArrival(ctx, m.vm, m.to, false)
-	if err != nil {
-		return err
-	}
-	defer arrival.Release()
-
-	if err := m.begin(ctx, migration.MethodLive); err != nil {
-		return err
-	}
-
-	if err := m.clearAutostart(ctx); err != nil {
-		return err
-	}
-
-	var released atomic.Bool
-
-	m.state, err = migration.Run(ctx, migration.Request{
-		VM: inspected, Source: m.from.Conn, Target: m.to.Conn, Address: m.to.Config.MigrationAddress,
-		PeerURI:      m.to.Config.PeerURI,
-		SourceTunnel: m.from.Config.Tunnel, TargetTunnel: m.to.Config.Tunnel, Options: m.effective.Options,
-		Logger:   m.mover.log,
-		Starting: arrival.Verify,
-		Creating: m.making,
-		Created: func(ctx context.Context, s migration.State, images []string) error {
-			m.copied = append(m.copied, m.vm.NotOwn(images)...)
-
-			if err := m.made(ctx, s, images); err != nil {
-				return err
-			}
-
-			return m.mover.placement.VerifyGrowth(ctx, m.vm, m.to, images)
-		},
-		Progress: func(s migration.State) {
-			// From now on the target has the VM, and counts the VM's memory by itself.
-			if s.Phase == migration.PhaseRunning && released.CompareAndSwap(false, true) {
-				m.mover.background.Go(arrival.Release)
-			}
-		},
-		Abandoned: m.noteAbandoned,
-	})
-
-	after, cancel := lease.CleanupContext(ctx, inventory.FinishTimeout)
-	defer cancel()
-
-	if err != nil {
-		err = m.mover.applyOnIrrecoverable(after, m.vm.UUID, m.from, m.to, m.effective.Options, err)
-		m.state.FailureReason = failureReason(m.state, err)
-
-		return m.failure(ctx, err)
-	}
-
-	m.kept = m.keepsOriginals()
-	m.restoreAutostart(after, m.to)
-	m.mover.SetClock(after, m.to, m.vm)
-
-	return nil
-}
-
-// clearAutostart keeps the source from starting the VM at boot once the VM has left.
-func (m *move) clearAutostart(ctx context.Context) error {
-	if !m.vm.Autostart {
-		return nil
-	}
-
-	return m.from.Conn.SetAutostart(ctx, m.vm.UUID, false)
-}
-
-// restoreAutostart sets autostart on the host that has the VM now, as it was before the move. The record has that
-// setting: the VM was read again since, without it.
-func (m *move) restoreAutostart(ctx context.Context, on *inventory.Host) {
-	if !m.record.Autostart {
-		return
-	}
-
-	if err := on.Conn.SetAutostart(ctx, m.vm.UUID, true); err != nil {
-		m.mover.log.WarnContext(ctx, "autostart not set", "name", m.vm.Name, "host", on.Name, "error", err.Error())
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -142,4 +143,13 @@ func (m *move) lockOrder(ctx context.Context) (first, second *inventory.Host) {
 	}
 
 	return m.to, m.from
+}
+
+// unlockBoth releases both locks at the same time: only who takes them has to keep an order.
+func unlockBoth(first, second func()) {
+	var both sync.WaitGroup
+
+	both.Go(first)
+	both.Go(second)
+	both.Wait()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/migrationoptions"
 )
 
@@ -48,6 +49,13 @@ func (p planning) planMove(m *model) {
 	// The reason will be the migration. The addresses may have been known only from DHCP leases on the old host.
 	m.StatusReason = types.StringUnknown()
 	m.IPAddresses = types.MapUnknown(addressesType.ElemType)
+}
+
+// expectMove lets the checks of a running VM's move begin without a wait for connections.
+func (r *Resource) expectMove(p planning) {
+	if p.moveTarget() != "" && text(p.state.Status) != status.StatusStopped {
+		r.Data.Fleet.ExpectMove(p.state.lastKnown())
+	}
 }
 
 // checkMove returns what blocks the planned move, given that the planned objects are on the target.

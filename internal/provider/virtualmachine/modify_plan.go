@@ -39,6 +39,7 @@ func (r *Resource) ModifyPlan(
 		return
 	}
 
+	r.expectMove(p)
 	if resp.Diagnostics.Append(p.noteForReplacement(ctx, r.Data, resp.Private)...); resp.Diagnostics.HasError() {
 		return
 	}
