@@ -52,14 +52,18 @@ func (ck *Checks) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inv
 	own := vm.Movable()
 	for _, key := range slices.Sorted(maps.Keys(own)) {
 		o := own[key]
-		if why, lacksPool := ownDiskPoolMisfit(ctx, to, o); why != "" {
+		if why, lacksPool := ownDiskPoolMisfit(ctx, to, key, o); why != "" {
+			same := "the same path, and its filesystem mounted"
+			if !path.IsAbs(o.Path) {
+				same = "the same source"
+			}
+
 			b := migration.Blocker{
 				Reason: migration.DisksNotLiveMigratable, Status: status.False,
 				Attribute: placement.OwnDiskAttribute(key, "pool"),
 				Message: fmt.Sprintf("%s was made with the VM (volume %s/%s), and %s", placement.OwnDiskTitle(key),
 					o.Pool, o.Volume, why),
-				Remedy: fmt.Sprintf("Create and start storage pool %q on host %q, with the same path, and its filesystem mounted.",
-					o.Pool, to.Name),
+				Remedy: fmt.Sprintf("Create and start storage pool %q on host %q, with %s.", o.Pool, to.Name, same),
 			}
 			if lacksPool {
 				b.Lacks = status.HostObject{Kind: status.StoragePool, Name: o.Pool}
@@ -132,7 +136,9 @@ func plannedPoolBlockers(
 // ownDiskPoolMisfit returns why a host can't have an own disk at its path. It returns "" if the host can, or doesn't
 // answer: the next question to that host reports this. lacksPool says whether the pool is missing, isn't active, or has
 // another path.
-func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk) (why string, lacksPool bool) {
+func ownDiskPoolMisfit(
+	ctx context.Context, to *inventory.Host, key string, o domain.OwnDisk,
+) (why string, lacksPool bool) {
 	pool, err := to.Conn.StoragePool(ctx, o.Pool)
 
 	switch {
@@ -146,7 +152,7 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 		return fmt.Sprintf("storage pool %q of host %q is not active", o.Pool, to.Name), true
 	}
 
-	if why := placement.UnfitPool(ctx, to, pool); why != "" {
+	if why := placement.UnfitPool(ctx, to, pool, key); why != "" {
 		return why, false
 	}
 
@@ -155,7 +161,7 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 		return err.Error(), false
 	}
 
-	if at := path.Join(*is.Path, o.Volume); at != o.Path {
+	if at := is.VolumePath(o.Volume); at != o.Path {
 		return fmt.Sprintf("storage pool %q of host %q would have it at %s, not at %s", o.Pool, to.Name, at, o.Path), true
 	}
 

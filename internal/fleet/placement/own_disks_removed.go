@@ -119,7 +119,7 @@ func (d Desired) DropsOwnDisks(vm *inventory.VM) (deletes, keeps []string) {
 		}
 
 		handed := slices.ContainsFunc(slices.Collect(maps.Values(d.Spec.Disks)), func(disk domain.Disk) bool {
-			return disk.Source.File == o.Path
+			return disk.Source.VolumePath() == o.Path
 		})
 
 		switch {
@@ -155,7 +155,7 @@ func usesOwnDisk(vm *inventory.VM, key string, o domain.OwnDisk) bool {
 			continue
 		}
 
-		if disk, there := spec.Disks[key]; there && !domain.SameImage(disk.Source, domain.DiskSource{File: o.Path}) {
+		if disk, there := spec.Disks[key]; there && disk.Source.VolumePath() != o.Path {
 			return false
 		}
 	}
@@ -168,7 +168,7 @@ func KeptOwnDisk(vm *inventory.VM, key string) string {
 	o := vm.Metadata.OwnDisks[key]
 	why := "the VM doesn't use it any more"
 
-	if now := vm.DeclaredSpec().Disks[key].Source; now.String() != "" && now.File != o.Path {
+	if now := vm.DeclaredSpec().Disks[key].Source; now.String() != "" && now.VolumePath() != o.Path {
 		why = fmt.Sprintf("the VM has used %s instead, which may be based on it and isn't deleted either", now)
 	}
 

@@ -66,14 +66,14 @@ func isVolumeID(volume string) bool {
 // ownDiskSource returns the source of a disk whose pool is declared: the last observed path, or else an unknown one.
 func ownDiskSource(a, prior object) domain.DiskSource {
 	if at := text(a.string("path")); at != "" {
-		return volumeSource(at)
+		return domain.SourceAt(at)
 	}
 	if at := text(prior.string("path")); at != "" && text(prior.string("volume")) == text(a.string("volume")) &&
 		(text(prior.string("pool")) == "") == (text(a.string("pool")) == "") {
-		return volumeSource(at)
+		return domain.SourceAt(at)
 	}
 	if at := handedOverFile(a, prior); at != "" {
-		return volumeSource(at)
+		return domain.SourceAt(at)
 	}
 	return domain.DiskSource{File: domain.UnknownFile}
 }
@@ -115,6 +115,9 @@ func ownDiskFromDomain(a map[string]attr.Value, own domain.OwnDisk, at string) {
 		return
 	}
 	a["file"], a["block"], a["path"] = types.StringNull(), types.StringNull(), value.NewStringOrNull(at)
+	if domain.ParseRBDPath(at) != nil {
+		a["network"] = types.ObjectNull(networkDiskType.AttrTypes)
+	}
 	if own.Bytes > 0 {
 		a["size"] = value.NewQuantityFromBytes(own.Bytes)
 	}
