@@ -344,6 +344,29 @@ func (s *Storage) Volume(ctx context.Context, hosts hostset.Set, ref Ref) []host
 	})
 }
 
+// ReadVolume reads a volume of a pool. If libvirt lists an RBD image that is gone, it can't read it: then it reads the
+// pool again, and the error is libvirt.ErrNotFound.
+func (s *Storage) ReadVolume(ctx context.Context, host string, ref Ref) (*libvirt.Volume, error) {
+	h, err := s.host(host)
+	if err != nil {
+		return nil, err
+	}
+	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+	if !errors.Is(err, libvirt.ErrInternal) || refresh(ctx, h, ref.Pool) != nil {
+		return v, err
+	}
+	return h.PoolVolume(ctx, ref.Pool, ref.Name)
+}
+
+// Relist has the host's libvirt read a pool that hosts share again: another host may have created volumes in it.
+func (s *Storage) Relist(ctx context.Context, host, pool string) error {
+	h, err := s.host(host)
+	if err != nil {
+		return err
+	}
+	return refresh(ctx, h, pool)
+}
+
 // RefreshElsewhere makes the hosts that share a pool see a volume that one of them has created or removed.
 func (s *Storage) RefreshElsewhere(ctx context.Context, hosts hostset.Set, host, pool string) {
 	for name, err := range hostset.Each(ctx, hosts.Without(host), func(ctx context.Context, h hostset.Host) error {

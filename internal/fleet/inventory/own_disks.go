@@ -69,8 +69,8 @@ func (vm *VM) Lost(before, already map[string]domain.OwnDisk) map[string]domain.
 	return lost
 }
 
-// HasFile reports whether the file, or the RBD image, of a volume at that path is a disk or first-boot medium of the VM,
-// now or at its next start.
+// HasFile reports whether the file, or the RBD image, of a volume at that path is a disk or first-boot medium of the
+// VM, now or at its next start.
 func (vm *VM) HasFile(file string) bool {
 	return HasFile(vm.PersistentSpec, file) || HasFile(vm.LiveSpec, file)
 }

@@ -37,6 +37,12 @@ func (c *diskCreator) nameOwnDisk(ctx context.Context, vm domain.Spec, key strin
 		return fail(err)
 	}
 
+	if storage.SharedType(is.Type) {
+		if err := c.records.Storage().Relist(ctx, c.host.Name, o.Pool); err != nil {
+			return fail(err)
+		}
+	}
+
 	base := placement.VolumeName(vm, key, c.id)
 
 	for n := 1; ; n++ {

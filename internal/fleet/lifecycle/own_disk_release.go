@@ -40,7 +40,8 @@ func (m *Manager) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool)
 
 		err := m.records.Storage().EnsureActive(ctx, vm.On.Name, o.Pool)
 		if err == nil {
-			if _, err = vm.On.Conn.PoolVolume(ctx, o.Pool, o.Volume); inventory.IsNotFound(err) {
+			ref := storage.Ref{Pool: o.Pool, Name: o.Volume}
+			if _, err = m.records.Storage().ReadVolume(ctx, vm.On.Name, ref); inventory.IsNotFound(err) {
 				err = nil
 			}
 		} else if inventory.IsNotFound(err) {

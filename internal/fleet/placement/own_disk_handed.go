@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// A disk whose form changes, between a volume and a disk of the VM's own, keeps its file or its RBD image. That has to be
-// what the new form describes.
+// A disk whose form changes, between a volume and a disk of the VM's own, keeps its file or its RBD image. That has to
+// be what the new form describes.
 
 // CheckHanded returns a problem for each disk of d.Handed that isn't what the new form describes.
 func CheckHanded(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
@@ -124,8 +124,8 @@ func otherImage(ctx context.Context, h *inventory.Host, id string, have domain.N
 	}
 }
 
-// handedVolume returns the volume of a storage pool that a disk is, or why there is none. If planned, the same apply may
-// create the pool.
+// handedVolume returns the volume of a storage pool that a disk is, or why there is none. If planned, the same apply
+// may create the pool.
 func handedVolume(
 	ctx context.Context, h *inventory.Host, pool string, at domain.DiskSource, planned bool,
 ) (v *libvirt.Volume, why string) {

@@ -208,7 +208,8 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 			Attribute: "disks", Warning: true, Summary: "Disks are deleted with their data: " + vm.Name,
 			Detail: fmt.Sprintf("An earlier run removed these disks from VM %q on host %q, and couldn't delete them yet. "+
 				"This one deletes them, once the VM no longer has them:%s", vm.Name, vm.Host, lines),
-			Remedy: "To keep a disk, first declare it again with file = \"<its path>\".",
+			Remedy: "To keep a disk, first declare it again with file = \"<its path>\", or, in Ceph, volume = " +
+				"\"<pool>/<name>\".",
 		})
 	}
 
@@ -222,7 +223,8 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 			Attribute: "disks", Warning: true, Summary: "Disks of the virtual machine are kept",
 			Detail: fmt.Sprintf("These disks were created with VM %q on host %q, and are no longer declared. After this "+
 				"change, they stay, even when the VM is destroyed:%s", vm.Name, vm.Host, lines),
-			Remedy: "To attach such a disk again, declare it with file = \"<its path>\".",
+			Remedy: "To attach such a disk again, declare it with file = \"<its path>\", or, in Ceph, volume = " +
+				"\"<pool>/<name>\".",
 		})
 	}
 

@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
 // cephBase declares a pool in Ceph on both hosts, and on kvm1 a pool of files with an image of that content.
@@ -30,7 +31,8 @@ func cephBase(t *testing.T, ceph *lab.Ceph, name string, content []byte) string 
 	if err := os.WriteFile(raw, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "qemu-img", "convert", "-O", "qcow2", raw, file).CombinedOutput(); err != nil {
+	convert := exec.CommandContext(t.Context(), "qemu-img", "convert", "-O", "qcow2", raw, file)
+	if out, err := convert.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return fmt.Sprintf(`
@@ -74,6 +76,7 @@ func TestAccVirtualMachine_cephOwn(t *testing.T) {
 	data := func(key, size string) string {
 		return fmt.Sprintf(`, %s = { pool = virtfleet_storage_pool.ceph.name, size = %q }`, key, size)
 	}
+	nameFile := filepath.Join(t.TempDir(), "data")
 	off := hcl{"run_strategy": quote("Halted")}
 	images := func() []string { return strings.Fields(ceph.RBD(t, "ls", ceph.Pool)) }
 	// image returns the one image of a disk that was created under that key.
@@ -105,7 +108,9 @@ func TestAccVirtualMachine_cephOwn(t *testing.T) {
 		return nil
 	}
 	pathOf := func(key string) statecheck.StateCheck {
-		return statecheck.ExpectKnownValue(address, tfjsonpath.New("disks").AtMapKey(key).AtMapKey("network"), knownvalue.Null())
+		at := tfjsonpath.New("disks").AtMapKey(key)
+		return statecheck.ExpectKnownValue(address, at.AtMapKey("path"), knownvalue.StringRegexp(regexp.MustCompile(
+			fmt.Sprintf(`^rbd:%s/%s-(data|root)-[0-9a-f]{8}@%s:%d$`, ceph.Pool, name, ceph.Host, ceph.Port))))
 	}
 	story(t, l, []string{name}, resource.TestStep{
 		Config: base,
@@ -137,28 +142,40 @@ func TestAccVirtualMachine_cephOwn(t *testing.T) {
 				return contains(l.Virsh(t, "kvm1", "domblkinfo", name, "vda"), fmt.Sprint(40<<20))
 			}),
 	}, resource.TestStep{
-		Config: config("kvm2", rooted("40Mi")+data("data", "8Mi"), nil), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Config:            config("kvm2", rooted("40Mi")+data("data", "8Mi"), nil),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm2"))},
 		Check:             resource.ComposeTestCheckFunc(same, keepsData(t, l, "kvm2", name, false)),
 	}, resource.TestStep{
 		// The cold move, under another key, and the growth of a disk of a VM that is off.
 		Config: config("kvm2", rooted("40Mi")+data("data", "8Mi"), off),
 	}, resource.TestStep{
-		Config: config("kvm1", rooted("40Mi")+data("logs", "8Mi"), off), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Config:            config("kvm1", rooted("40Mi")+data("logs", "8Mi"), off),
+		ConfigPlanChecks:  changes(plancheck.ResourceActionUpdate),
 		ConfigStateChecks: []statecheck.StateCheck{know("current_host", exactly("kvm1")), pathOf("logs")}, Check: same,
 	}, resource.TestStep{
-		Config: config("kvm1", rooted("40Mi")+data("logs", "12Mi"), off), ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
-		Check: resource.ComposeTestCheckFunc(same, has("data", 12)),
+		Config:           config("kvm1", rooted("40Mi")+data("logs", "12Mi"), off),
+		ConfigPlanChecks: changes(plancheck.ResourceActionUpdate),
+		Check: resource.ComposeTestCheckFunc(same, has("data", 12), func(*terraform.State) error {
+			return os.WriteFile(nameFile, []byte(image("data")), 0o600)
+		}),
 	}, resource.TestStep{
 		ResourceName: address, ImportState: true, ImportStateVerify: true, ImportStateId: name,
 		ImportStateVerifyIgnore: readWhereDeclared("run_strategy", "timeouts", "status_reason", "host", "update_policy"),
 	}, resource.TestStep{
 		Config: config("kvm1", rooted("16Mi")+data("logs", "12Mi"), off), ExpectError: regexp.MustCompile("never shrink"),
 	}, resource.TestStep{
+		// In another form, it is the same disk, and no destroy removes it. Then it is the VM's own again.
+		Config: config("kvm1", rooted("40Mi")+fmt.Sprintf(`, logs = { network = {
+			protocol = "rbd", name = "%s/${file(%q)}", hosts = ["%s:%d"]
+		} }`, ceph.Pool, nameFile, ceph.Host, ceph.Port), off), Check: same,
+	}, resource.TestStep{
+		Config: config("kvm1", rooted("40Mi")+data("logs", "12Mi"), off), Check: same,
+	}, resource.TestStep{
 		// A user has removed an image.
 		PreConfig:   func() { ceph.RBD(t, "rm", "--no-progress", ceph.Pool+"/"+image("data")) },
 		Config:      config("kvm1", rooted("40Mi")+data("logs", "12Mi"), nil),
-		ExpectError: regexp.MustCompile(`(?s)disks.logs.*no\s+RBD\s+image`), PlanOnly: true,
+		ExpectError: regexp.MustCompile(`(?s)disks.logs.*the\s+RBD\s+image`), PlanOnly: true,
 	}, resource.TestStep{
 		Config: config("kvm1", rooted("40Mi"), off), Check: has("root", 40),
 	}, resource.TestStep{
@@ -171,4 +188,63 @@ func TestAccVirtualMachine_cephOwn(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// TestAccVirtualMachine_cephOwnKilled: a run that creates a VM is killed together with libvirtd, while QEMU copies the
+// image of the VM's disk to Ceph. QEMU goes on copying. The next apply ends that, and creates the disk again.
+func TestAccVirtualMachine_cephOwnKilled(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	ceph := l.Ceph(t, name)
+	h := l.StartHost(t)
+	content := make([]byte, 24<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(content)
+	base := providerBlock(l, "", h) + cephBase(t, ceph, name, content)
+	tf := acctest.NewCLI(t)
+	tf.Config(t, base)
+	tf.Run(t, "apply")
+	tf.Config(t, base+idleVM(l, name).with(hcl{"run_strategy": quote("Halted"), "disks": `{ root = {
+		pool = virtfleet_storage_pool.ceph.name, image = virtfleet_image.base.id, clone = "full"
+	} }`}).String())
+	copiers := func() []string {
+		return slices.DeleteFunc(strings.Fields(l.Virsh(t, h.Name, "list", "--all", "--name")), func(domain string) bool {
+			return domain == name
+		})
+	}
+	// Clients write that many bytes a second.
+	ceph.RBD(t, "config", "pool", "set", ceph.Pool, "rbd_qos_bps_limit", fmt.Sprint(1<<20))
+	running := tf.Start(t, "apply")
+	lab.Await(t, "a copy into Ceph", func() bool {
+		for _, copier := range copiers() {
+			job, err := l.TryVirsh(t, h.Name, "blockjob", copier, "vda", "--raw")
+			if err == nil && strings.Contains(job, "cur=") && !strings.Contains(job, "cur=0\n") {
+				return true
+			}
+		}
+		return false
+	})
+	restart := l.KillLibvirtd(t, h)
+	if err := running.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-running.Done()
+	restart()
+	if len(copiers()) == 0 {
+		t.Error("libvirtd has ended the copier, although it was killed")
+	}
+	ceph.RBD(t, "config", "pool", "remove", ceph.Pool, "rbd_qos_bps_limit")
+	tf.Run(t, "apply")
+	images := strings.Fields(ceph.RBD(t, "ls", ceph.Pool))
+	if len(images) != 1 || len(copiers()) > 0 {
+		t.Fatalf("Ceph has %s, and %s copy", images, copiers())
+	}
+	if is := ceph.RBD(t, "export", "--no-progress", ceph.Pool+"/"+images[0], "-"); is != string(content) {
+		t.Error("the disk has another content than its image")
+	}
+	noChanges(t, tf)
+	tf.Run(t, "destroy")
+	if left := ceph.RBD(t, "ls", ceph.Pool); left != "" {
+		t.Errorf("Ceph still has %s", left)
+	}
 }

@@ -80,8 +80,8 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"size":          ownDiskAttributes["size"],
 	"preallocation": ownDiskAttributes["preallocation"],
 	"on_destroy":    ownDiskAttributes["on_destroy"],
-	"path": computedString("Path on the host of a disk with `pool`, or of a disk whose `volume` is an id; of an " +
-		"`rbd` volume, `rbd:<pool>/<image>@<hosts>`."),
+	"path": computedString("Path on the host of a disk with `pool`, or of a disk whose `volume` is an id; in an " +
+		"`rbd` pool, `rbd:<pool>/<image>@<hosts>`."),
 	"other": optionalString("Set by an import for disks that no other attribute describes. Copy the value to your " +
 		"configuration unchanged; it can't be used for new disks."),
 	"device": optionalString("Kind of the drive: " + value.OneOf(domain.DiskDevices) + ". Default for new disks: `disk`."),
@@ -89,8 +89,8 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 		"of a `cdrom`, `sata` (`ide` with the machine type `pc`, `scsi` on other architectures); of a `lun`, `scsi`; of a " +
 		"`floppy`, `fdc`."),
 	"format": optionalString("Format: " + value.OneOf(domain.DiskFormats) + ". Required if the backing " +
-		"file isn't a `virtfleet_image`. Default for new disks: `qcow2` with `pool` or a name that ends in `.qcow2`, " +
-		"otherwise what a storage pool reports, or `raw`."),
+		"file isn't a `virtfleet_image`. Default for new disks: `qcow2` with `pool` (`rbd`: `raw`) or a name that ends in " +
+		"`.qcow2`, otherwise what a storage pool reports, or `raw`."),
 	"cache": optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + ". Default for new disks: `default` " +
 		"(`writeback`) for a disk that is stored as a file, otherwise `none`."),
 	"read_only": optionalBool("Whether the disk is read-only for the guest. Default for new disks: `true` for a " +

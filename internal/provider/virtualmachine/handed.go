@@ -17,8 +17,8 @@ import (
 )
 
 // A disk of a VM can be declared as a file, as a volume, or as an own disk. If the configuration changes from one form
-// to another and means the same file or RBD image, the VM doesn't change: the disk is handed over. An RBD image can also
-// be declared with network.
+// to another and means the same file or RBD image, the VM doesn't change: the disk is handed over. An RBD image can
+// also be declared with network.
 
 // handedOverFile returns the disk's file if the disk was declared in another form before and is the same file, and ""
 // otherwise. The id of a volume is the same file if the file has the volume's name. A pool always is. The fleet checks

@@ -20,8 +20,8 @@ import (
 // ownDiskAttributes are the attributes of a disk that is created with its VM.
 var ownDiskAttributes = attributes{
 	"pool": schema.StringAttribute{
-		MarkdownDescription: "Storage pool, of type `dir`, `fs` or `netfs`, in which the disk is created and removed with " +
-			"the VM. **If you remove the disk from `disks`, its data is deleted**, unless `on_destroy` is `keep`.",
+		MarkdownDescription: "Storage pool, of type `dir`, `fs`, `netfs` or `rbd`, in which the disk is created and " +
+			"removed with the VM. **If you remove the disk from `disks`, its data is deleted**, unless `on_destroy` is `keep`.",
 		Optional: true,
 	},
 	"image": schema.StringAttribute{
@@ -32,7 +32,7 @@ var ownDiskAttributes = attributes{
 	"clone": schema.StringAttribute{
 		MarkdownDescription: "How the disk is created from its image. One of " + value.OneOf(domain.CloneModes) + ". " +
 			"`overlay` holds what the guest writes and reads the rest from the image; `full` is a copy. " +
-			"A change is an error. Default: `overlay`.",
+			"In `rbd` pools, `full` is required. A change is an error. Default: `overlay`.",
 		Optional:   true,
 		Validators: []validator.String{value.Among(domain.CloneModes...)},
 	},
