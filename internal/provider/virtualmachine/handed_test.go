@@ -160,11 +160,13 @@ func TestHanded_ownRBD(t *testing.T) {
 		"id to own": {id, own}, "network to own": {network, own}, "own to id": {own, id}, "own to network": {own, network},
 		"own to one server": {own, one},
 	} {
-		path := at
-		if test.is["network"] != nil {
-			path = ""
+		state := stateWith(t, test.is, at)
+		if test.is["network"] == nil {
+			state.Disks = editDevices(state.Disks, diskType, func(_ string, a object) bool {
+				a["path"] = types.StringValue(at)
+				return true
+			})
 		}
-		state := stateWith(t, test.is, path)
 		config := modelOf(t, minimal.with(in{"disks": in{"root": test.want}}))
 		p := planning{config: config, state: state, hosts: []string{"kvm1"}}
 		o := p.plan()
