@@ -76,19 +76,6 @@ func (p Pool) Directory() string {
 	return *p.Path
 }
 
-// VolumePath returns the path that libvirt gives a volume of the pool: that of a file, or "<pool>/<image>" of an RBD
-// image. It is "" in pools of other types, in which no VM creates disks of its own.
-func (p Pool) VolumePath(name string) string {
-	switch {
-	case p.Directory() != "":
-		return path.Join(p.Directory(), name)
-	case p.Type == "rbd" && p.SourceName != nil:
-		return *p.SourceName + "/" + name
-	default:
-		return ""
-	}
-}
-
 // CheckImage returns why the pool can't have an image of that format, which is "" if unknown; nil if it can.
 func (p Pool) CheckImage(format string) error {
 	switch {

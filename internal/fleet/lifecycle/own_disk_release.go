@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -75,7 +76,15 @@ func (m *Manager) releaseOwnDisk(
 
 	r.Detached = detached
 
-	return m.records.Storage().Release(ctx, r)
+	if err := m.records.Storage().Release(ctx, r); err != nil {
+		return err
+	}
+
+	if !path.IsAbs(o.Path) { // libvirt can't read the volumes of a pool that lists an RBD image which is gone.
+		m.mover.RefreshSharedPool(ctx, h, o.Pool)
+	}
+
+	return nil
 }
 
 func (m *Manager) releaseOf(

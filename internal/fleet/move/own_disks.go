@@ -53,17 +53,13 @@ func (ck *Checks) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inv
 	for _, key := range slices.Sorted(maps.Keys(own)) {
 		o := own[key]
 		if why, lacksPool := ownDiskPoolMisfit(ctx, to, key, o); why != "" {
-			same := "the same path, and its filesystem mounted"
-			if !path.IsAbs(o.Path) {
-				same = "the same source"
-			}
-
 			b := migration.Blocker{
 				Reason: migration.DisksNotLiveMigratable, Status: status.False,
 				Attribute: placement.OwnDiskAttribute(key, "pool"),
 				Message: fmt.Sprintf("%s was made with the VM (volume %s/%s), and %s", placement.OwnDiskTitle(key),
 					o.Pool, o.Volume, why),
-				Remedy: fmt.Sprintf("Create and start storage pool %q on host %q, with %s.", o.Pool, to.Name, same),
+				Remedy: fmt.Sprintf("Create and start storage pool %q on host %q, with the same source and path, and its "+
+					"filesystem mounted.", o.Pool, to.Name),
 			}
 			if lacksPool {
 				b.Lacks = status.HostObject{Kind: status.StoragePool, Name: o.Pool}
@@ -306,7 +302,11 @@ func (cl *Cleanup) removeOriginal(
 func (cl *Cleanup) removeLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,
 ) (stays string, unseen bool, err error) {
-	if !certain && h != vm.On {
+	if !path.IsAbs(left.Path) && vm.HasFile(left.Path) {
+		return "", false, nil // An RBD image is the same on all hosts.
+	}
+
+	if !certain && h != vm.On && path.IsAbs(left.Path) {
 		one, err := migration.IsSameFile(ctx, h.Conn, vm.On.Conn, left.Path)
 
 		switch {
@@ -352,8 +352,12 @@ func (cl *Cleanup) removeLeftVolume(
 }
 
 // FileIsGone reports whether a host is known not to have a file. It returns false if the file may be on a filesystem
-// that isn't mounted.
+// that isn't mounted, and for an RBD image.
 func FileIsGone(ctx context.Context, hosts *inventory.Inventory, h *inventory.Host, file string) bool {
+	if !path.IsAbs(file) {
+		return false
+	}
+
 	there, known := hosts.FilesOn(ctx, h, []string{file})[file]
 
 	return known && !there && storage.CheckMountedAt(ctx, h.Files(), path.Dir(file)) == nil
@@ -370,7 +374,7 @@ func (cl *Cleanup) releaseLeft(
 
 	return cl.records.Storage().Release(ctx, storage.Release{
 		Host: h.Name, Ref: storage.Ref{Pool: left.Pool, Name: left.Volume}, Path: left.Path, VM: vm.UUID,
-		Creating: left.Creating, Unbased: left.Creating, Detached: true, Moved: h != vm.On,
+		Creating: left.Creating, Unbased: left.Creating, Detached: true, Moved: h != vm.On && path.IsAbs(left.Path),
 		Hosts: users, Others: cl.hosts.Connections().Present().Without(users.Names()...),
 	})
 }
