@@ -11,7 +11,7 @@ import (
 )
 
 // fitsStartedImages is fitsStartedDisks for the RBD images of the VM's own disks. QEMU, and not the host, opens them:
-// libvirt tries to when it reads the volume. Nobody can remove an image that a running VM has open.
+// libvirt tries to when it reads the volume. Ceph refuses to remove an image that a running VM has open.
 func (p *Scheduler) fitsStartedImages(
 	ctx context.Context, a inventory.Reply, vm *inventory.VM, d Desired,
 ) (problems, doubts []inventory.Problem) {

@@ -191,7 +191,7 @@ func TestAccVirtualMachine_cephOwn(t *testing.T) {
 }
 
 // TestAccVirtualMachine_cephOwnKilled: a run that creates a VM is killed together with libvirtd, while QEMU copies the
-// image of the VM's disk to Ceph. QEMU goes on copying. The next apply ends that, and creates the disk again.
+// image of the VM's disk to Ceph. QEMU continues. The next apply ends that, and creates the disk again.
 func TestAccVirtualMachine_cephOwnKilled(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
