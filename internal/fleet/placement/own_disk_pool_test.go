@@ -12,12 +12,13 @@ import (
 func rbdPool(secret string) *libvirt.StoragePool {
 	return &libvirt.StoragePool{
 		Name: "ceph", XML: "<pool type='rbd'><name>ceph</name><source><name>vms</name>" +
-			"<host name='ceph1' port='6789'/><auth type='ceph' username='libvirt'><secret " + secret + "/></auth></source></pool>",
+			"<host name='ceph1' port='6789'/><auth type='ceph' username='libvirt'><secret " + secret +
+			"/></auth></source></pool>",
 	}
 }
 
-// TestUnfitPool_rbd: a disk can be an RBD image, what a guest reads at its first boot can't. QEMU's login needs the UUID
-// of a secret.
+// TestUnfitPool_rbd: a disk can be an RBD image, what a guest reads at its first boot can't. QEMU's login needs the
+// UUID of a secret.
 func TestUnfitPool_rbd(t *testing.T) {
 	t.Parallel()
 
