@@ -89,8 +89,8 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 		"of a `cdrom`, `sata` (`ide` with the machine type `pc`, `scsi` on other architectures); of a `lun`, `scsi`; of a " +
 		"`floppy`, `fdc`."),
 	"format": optionalString("Format: " + value.OneOf(domain.DiskFormats) + ". Required if the backing " +
-		"file isn't a `virtfleet_image`. Default for new disks: `qcow2` with `pool` (`rbd`: `raw`) or a name that ends in " +
-		"`.qcow2`, otherwise what a storage pool reports, or `raw`."),
+		"file isn't a `virtfleet_image`. Default for new disks: `qcow2` with `pool` (`rbd`: `raw`) or a name `*.qcow2`, " +
+		"otherwise what a storage pool reports, or `raw`."),
 	"cache": optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + ". Default for new disks: `default` " +
 		"(`writeback`) for a disk that is stored as a file, otherwise `none`."),
 	"read_only": optionalBool("Whether the disk is read-only for the guest. Default for new disks: `true` for a " +
