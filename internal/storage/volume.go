@@ -352,10 +352,24 @@ func (s *Storage) ReadVolume(ctx context.Context, host string, ref Ref) (*libvir
 		return nil, err
 	}
 	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
-	if !errors.Is(err, libvirt.ErrInternal) || refresh(ctx, h, ref.Pool) != nil {
+	if !relistsImages(ctx, h, ref.Pool, err) {
 		return v, err
 	}
 	return h.PoolVolume(ctx, ref.Pool, ref.Name)
+}
+
+// relistsImages has libvirt read a pool in Ceph again if it couldn't read what it lists: an image may be gone. Other
+// pools stay as they are: libvirt stops a pool that it can't read.
+func relistsImages(ctx context.Context, h *libvirt.Host, pool string, err error) bool {
+	if !errors.Is(err, libvirt.ErrInternal) {
+		return false
+	}
+	p, err := h.StoragePool(ctx, pool)
+	if err != nil {
+		return false
+	}
+	is, err := ReadPool(p.XML)
+	return err == nil && is.kind().filled && refresh(ctx, h, pool) == nil
 }
 
 // Relist has the host's libvirt read a pool that hosts share again: another host may have created volumes in it.
