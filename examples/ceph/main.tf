@@ -72,31 +72,30 @@ resource "virtfleet_image" "debian" {
   source = var.image
 }
 
-# vms/orders-root in Ceph: QEMU on kvm1, which has the cloud image, copies it there.
-resource "virtfleet_volume" "root" {
-  name  = "orders-root"
-  pool  = virtfleet_storage_pool.ceph.name
-  host  = "kvm1"
-  image = virtfleet_image.debian.id
-  clone = "full"
-  size  = "20Gi"
-}
-
-# vms/orders-data, which is empty. Like the root disk, it outlives the VM.
+# vms/orders-data, which is empty. It outlives the VM.
 resource "virtfleet_volume" "data" {
   name = "orders-data"
   pool = virtfleet_storage_pool.ceph.name
   size = "50Gi"
 }
 
-# vms/orders exists, made with rbd import or rbd create --size 20G vms/orders. To log in, add cloud_init, as in ../first-vm, before
-# you apply.
+# The root disk is created and removed with the VM: QEMU on kvm1, which has the cloud image, copies that to Ceph. vms/orders exists,
+# made with rbd import or rbd create --size 20G vms/orders. To log in, add cloud_init, as in ../first-vm, before you apply, with pool:
+# its medium is a file, so it needs a pool of type dir, fs or netfs, on each host that the VM may move to.
 resource "virtfleet_virtual_machine" "orders" {
   name   = "orders"
   memory = { size = "4Gi" }
 
   disks = {
-    root = { volume = virtfleet_volume.root.id, cache = "none", boot_order = 1 }
+    root = {
+      pool  = virtfleet_storage_pool.ceph.name
+      image = virtfleet_image.debian.id
+      clone = "full"
+      size  = "20Gi"
+      cache = "none"
+
+      boot_order = 1
+    }
     data = { volume = virtfleet_volume.data.id, cache = "none" }
     old  = { volume = "${virtfleet_storage_pool.ceph.id}/orders", cache = "none" }
   }

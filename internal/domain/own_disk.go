@@ -24,7 +24,8 @@ type OwnDisk struct {
 	Preallocation string
 	// Content is a digest of what was declared to be on a first-boot medium. It contains no secrets.
 	Content string
-	// Volume is the volume's name in the pool, and Path its path in the pool. They are not declared.
+	// Volume is the volume's name in the pool, and Path its path as libvirt says it: that of a file, or "<pool>/<image>"
+	// of an RBD image. They are not declared.
 	Volume, Path string
 	// HostUUID is the UUID of the host where the disk was created, or where the VM was at its last update. On another
 	// host, a volume of that name is the VM's only if the VM's definition has it.

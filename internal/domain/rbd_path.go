@@ -29,3 +29,24 @@ func ParseRBDPath(at string) *NetworkSource {
 	}
 	return source
 }
+
+// SourceAt returns the source of a disk whose volume has that recorded path: a file, a device, or an RBD image. Pools
+// of block devices have their volumes below /dev, so no host has to be asked.
+func SourceAt(at string) DiskSource {
+	if rbd := ParseRBDPath(at); rbd != nil {
+		return DiskSource{Network: rbd}
+	}
+	if strings.HasPrefix(at, "/dev/") {
+		return DiskSource{Block: at}
+	}
+	return DiskSource{File: at}
+}
+
+// VolumePath returns the path that libvirt gives the volume that the source is: that of a file, or "<pool>/<image>" of
+// an RBD image. It is "" for other sources.
+func (s DiskSource) VolumePath() string {
+	if s.RBDPath() != "" {
+		return s.Network.Name
+	}
+	return s.File
+}

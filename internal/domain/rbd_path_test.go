@@ -19,6 +19,9 @@ func TestDiskSource_rbdPath(t *testing.T) {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+		if s.VolumePath() != "vms/a" || SourceAt(got).VolumePath() != "vms/a" {
+			t.Errorf("%q is the volume %q", got, s.VolumePath())
+		}
 		if n := ParseRBDPath(got); n == nil || !sameSource(s, DiskSource{Network: n}) {
 			t.Errorf("%q was read as %+v", got, n)
 		}
@@ -26,6 +29,9 @@ func TestDiskSource_rbdPath(t *testing.T) {
 	for _, s := range []DiskSource{
 		{}, {File: "/vms/a"}, rbd("base"), {Network: &NetworkSource{Protocol: "nbd", Name: "a"}},
 	} {
+		if got := s.VolumePath(); got != s.File {
+			t.Errorf("%+v is the volume %q", s, got)
+		}
 		if got := s.RBDPath(); got != "" || ParseRBDPath(s.File) != nil {
 			t.Errorf("%+v is at %q", s, got)
 		}

@@ -1,6 +1,9 @@
 package storage
 
-import "slices"
+import (
+	"path"
+	"slices"
+)
 
 // kind is what the provider knows about a type of storage pools.
 type kind struct {
@@ -158,6 +161,19 @@ func Requires(poolType string) []string { return kindOf(poolType).requires }
 
 // FilePool reports whether the volumes of a pool of this type are files below its path.
 func FilePool(poolType string) bool { return kindOf(poolType).files }
+
+// VolumePath returns the path that libvirt gives a volume of the pool: that of a file, or "<pool>/<image>" of an RBD
+// image. It is "" in pools of other types, in which no VM creates disks of its own.
+func (p Pool) VolumePath(name string) string {
+	switch {
+	case p.Directory() != "":
+		return path.Join(p.Directory(), name)
+	case p.Type == "rbd" && p.SourceName != nil:
+		return *p.SourceName + "/" + name
+	default:
+		return ""
+	}
+}
 
 // SharedType reports whether pools of this type show the same volumes on every host.
 func SharedType(poolType string) bool { return kindOf(poolType).shared }

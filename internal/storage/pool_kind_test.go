@@ -29,7 +29,8 @@ func TestKinds_guide(t *testing.T) {
 			t.Errorf("%s: the guide has the row %q", k.name, row)
 			continue
 		}
-		if (row[2] == "yes") != k.files || (row[4] == "always") != k.shared || k.images && row[3] != "create" {
+		own := Pool{Type: k.name, Path: new("/p"), SourceName: new("vms")}.VolumePath("v") != ""
+		if (row[2] == "yes") != own || (row[4] == "always") != k.shared || k.images && row[3] != "create" {
 			t.Errorf("%s: the guide says %q, the kind is %+v", k.name, row, k)
 		}
 		if use := rowOf(used, k.name); len(use) != 2 || strings.Contains(use[1], "`network`") != (k.protocol != "") {

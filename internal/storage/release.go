@@ -65,6 +65,10 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 		read := readAgain
 		if r.Creating { // libvirt may still be copying for a run that was killed, for as long as the copy takes.
 			read = s.awaitIdle
+			// QEMU is, too, if libvirtd was killed.
+			if err := h.EndCopier(ctx, r.Ref.Pool, r.Ref.Name); err != nil {
+				return err
+			}
 		}
 		if err := read(ctx, h, r.Ref.Pool); err != nil && !errors.Is(err, libvirt.ErrNotFound) &&
 			!errors.Is(err, libvirt.ErrOperationInvalid) {
@@ -143,7 +147,17 @@ func (s *Storage) LooksGone(ctx context.Context, host string, ref Ref, at, seenI
 		return false, err
 	}
 	err = s.verifyGone(ctx, h, Release{Host: host, Ref: ref, Path: at, SeenIn: seenIn})
+	if err == nil && !path.IsAbs(at) && s.isListedElsewhere(ctx, host, ref) {
+		return false, nil
+	}
 	return err == nil, err
+}
+
+// isListedElsewhere reports whether another host that shares the pool reads the volume: the list of a host that hasn't
+// read the pool since another one created an RBD image lacks it, and there is no file to look for.
+func (s *Storage) isListedElsewhere(ctx context.Context, host string, ref Ref) bool {
+	others, err := s.Sharing(ctx, host, ref.Pool)
+	return err == nil && len(hostset.Found(s.Volume(ctx, others, ref))) > 0
 }
 
 // CheckRelease returns an error if Release can't determine whether one of the volumes is in use. It is called before
@@ -178,7 +192,7 @@ func (s *Storage) checkRelease(ctx context.Context, r Release) error {
 	if err != nil {
 		return err
 	}
-	v, err := h.PoolVolume(ctx, r.Ref.Pool, r.Ref.Name)
+	v, err := s.ReadVolume(ctx, r.Host, r.Ref)
 	if errors.Is(err, libvirt.ErrNotFound) {
 		return nil
 	}

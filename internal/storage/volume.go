@@ -344,6 +344,43 @@ func (s *Storage) Volume(ctx context.Context, hosts hostset.Set, ref Ref) []host
 	})
 }
 
+// ReadVolume reads a volume of a pool. If libvirt lists an RBD image that is gone, it can't read it: then it reads the
+// pool again, and the error is libvirt.ErrNotFound.
+func (s *Storage) ReadVolume(ctx context.Context, host string, ref Ref) (*libvirt.Volume, error) {
+	h, err := s.host(host)
+	if err != nil {
+		return nil, err
+	}
+	v, err := h.PoolVolume(ctx, ref.Pool, ref.Name)
+	if !relistsImages(ctx, h, ref.Pool, err) {
+		return v, err
+	}
+	return h.PoolVolume(ctx, ref.Pool, ref.Name)
+}
+
+// relistsImages has libvirt read a pool in Ceph again if it couldn't read what it lists: an image may be gone. Other
+// pools stay as they are: libvirt stops a pool that it can't read.
+func relistsImages(ctx context.Context, h *libvirt.Host, pool string, err error) bool {
+	if !errors.Is(err, libvirt.ErrInternal) {
+		return false
+	}
+	p, err := h.StoragePool(ctx, pool)
+	if err != nil {
+		return false
+	}
+	is, err := ReadPool(p.XML)
+	return err == nil && is.kind().filled && refresh(ctx, h, pool) == nil
+}
+
+// Relist has the host's libvirt read a pool that hosts share again: another host may have created volumes in it.
+func (s *Storage) Relist(ctx context.Context, host, pool string) error {
+	h, err := s.host(host)
+	if err != nil {
+		return err
+	}
+	return refresh(ctx, h, pool)
+}
+
 // RefreshElsewhere makes the hosts that share a pool see a volume that one of them has created or removed.
 func (s *Storage) RefreshElsewhere(ctx context.Context, hosts hostset.Set, host, pool string) {
 	for name, err := range hostset.Each(ctx, hosts.Without(host), func(ctx context.Context, h hostset.Host) error {

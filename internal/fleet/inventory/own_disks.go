@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -68,7 +69,8 @@ func (vm *VM) Lost(before, already map[string]domain.OwnDisk) map[string]domain.
 	return lost
 }
 
-// HasFile reports whether the file is a disk or first-boot medium of the VM, now or at its next start.
+// HasFile reports whether the file, or the RBD image, of a volume at that path is a disk or first-boot medium of the
+// VM, now or at its next start.
 func (vm *VM) HasFile(file string) bool {
 	return HasFile(vm.PersistentSpec, file) || HasFile(vm.LiveSpec, file)
 }
@@ -77,13 +79,16 @@ func (vm *VM) HasFile(file string) bool {
 // VM, which has no next start, it says what the VM has now.
 func (vm *VM) HasAtNextStart(file string) bool { return HasFile(vm.DeclaredSpec(), file) }
 
-// HasFile reports whether the file is a disk or first-boot medium in a definition.
-func HasFile(spec *domain.Spec, file string) bool { return slices.Contains(filesOf(spec), file) }
+// HasFile reports whether the file, or the RBD image, of a volume is a disk or first-boot medium in a definition.
+func HasFile(spec *domain.Spec, file string) bool { return slices.Contains(volumesOf(spec), file) }
 
 // FilesAtNextStart returns the files that HasAtNextStart reports.
-func (vm *VM) FilesAtNextStart() []string { return filesOf(vm.DeclaredSpec()) }
+func (vm *VM) FilesAtNextStart() []string {
+	return slices.DeleteFunc(volumesOf(vm.DeclaredSpec()), func(at string) bool { return !path.IsAbs(at) })
+}
 
-func filesOf(spec *domain.Spec) (files []string) {
+// volumesOf returns what libvirt says as the paths of the volumes of a definition's disks and first-boot media.
+func volumesOf(spec *domain.Spec) (files []string) {
 	if spec == nil {
 		return nil
 	}
@@ -93,7 +98,7 @@ func filesOf(spec *domain.Spec) (files []string) {
 	}
 
 	for _, d := range spec.Disks {
-		files = append(files, d.Source.File)
+		files = append(files, d.Source.VolumePath())
 	}
 
 	return files

@@ -11,10 +11,18 @@ import (
 func TestVM_Abandoned(t *testing.T) {
 	t.Parallel()
 
-	const file = "/srv/data"
+	testAbandoned(t, "/srv/data", domain.DiskSource{File: "/srv/data"})
+	// Through whichever monitors the VM reaches an RBD image.
+	testAbandoned(t, "vms/data", domain.DiskSource{Network: &domain.NetworkSource{
+		Protocol: "rbd", Name: "vms/data", Hosts: []string{"ceph2:6789"}, Values: domain.Values{"snapshot": ""},
+	}})
+}
 
-	removing := domain.Metadata{OwnDisks: map[string]domain.OwnDisk{"data": {Removing: true, Path: file}}}
-	with := &domain.Spec{Disks: map[string]domain.Disk{"other": {Source: domain.DiskSource{File: file}}}}
+func testAbandoned(t *testing.T, at string, source domain.DiskSource) {
+	t.Helper()
+
+	removing := domain.Metadata{OwnDisks: map[string]domain.OwnDisk{"data": {Removing: true, Path: at}}}
+	with := &domain.Spec{Disks: map[string]domain.Disk{"other": {Source: source}}}
 	without := &domain.Spec{}
 
 	for name, test := range map[string]struct {
@@ -27,7 +35,7 @@ func TestVM_Abandoned(t *testing.T) {
 	} {
 		test.vm.Metadata = removing
 		if got := test.vm.Abandoned("data"); got != test.want {
-			t.Errorf("%s: abandoned is %v; want %v", name, got, test.want)
+			t.Errorf("%s, %s: abandoned is %v; want %v", at, name, got, test.want)
 		}
 	}
 }

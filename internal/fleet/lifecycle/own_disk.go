@@ -76,12 +76,12 @@ func (c *diskCreator) assignVolumes(
 			o, err = c.assignFirstBoot(ctx, d.Spec, key, is, o)
 		case recorded && !is.Creating:
 			o, err = c.keepDisk(d.Spec.Name, key, is, o)
-			if err == nil && is.Removing && !hasDisk(defined, key, domain.DiskSource{File: is.Path}) {
+			if err == nil && is.Removing && !placement.DefinesOwnDisk(defined, key, is) {
 				is = is.On(c.hostUUID) // where it is, too, if hosts share its pool
 				o, err = c.assignRemoved(ctx, d, key, o.On(c.hostUUID), is.SeenIn)
 			}
 		case handed:
-			format := placement.UsedFormat(&domain.Spec{Disks: defined}, at)
+			format := placement.UsedFormat(&domain.Spec{Disks: defined}, domain.SourceAt(at).VolumePath())
 			o, err = placement.Adopted(ctx, c.host, c.hostUUID, at, format, o)
 		default:
 			o, err = c.assignNew(ctx, d.Spec, key, is, o)
@@ -99,7 +99,9 @@ func (c *diskCreator) assignVolumes(
 			placeFirstBoot(&d.Spec, key, o)
 		case o.Creating, recorded && !is.Creating && !hasDisk(defined, key, d.Spec.Disks[key].Source):
 			// Or an interrupted update created it.
-			d.Spec.Disks[key] = madeFrom(d.Spec.Disks[key], o)
+			if d.Spec.Disks[key], err = c.madeFrom(ctx, d.Spec.Disks[key], o); err != nil {
+				return nil, c.poolFailed(d.Spec, key, o, err)
+			}
 		}
 	}
 
@@ -182,11 +184,16 @@ func withRecord(records map[string]domain.OwnDisk, key string, o domain.OwnDisk)
 }
 
 // madeFrom returns the disk with the volume that is created for it as its source.
-func madeFrom(disk domain.Disk, o domain.OwnDisk) domain.Disk {
-	disk.Source = domain.DiskSource{File: o.Path}
+func (c *diskCreator) madeFrom(ctx context.Context, disk domain.Disk, o domain.OwnDisk) (_ domain.Disk, err error) {
+	disk.Source, err = placement.OwnDiskSource(ctx, c.host, o)
+
+	if disk.Source.Network != nil {
+		disk.Format = cmp.Or(disk.Format, "raw")
+	}
+
 	disk.Format = cmp.Or(disk.Format, "qcow2")
 
-	return disk
+	return disk, err
 }
 
 // beingMade returns the keys of the disks that are marked as being created.

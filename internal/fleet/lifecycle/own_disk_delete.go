@@ -22,7 +22,7 @@ func (u *update) dropOwnDisk(ctx context.Context, key string) error {
 	o := u.own[key]
 	has := func(disks map[string]domain.Disk) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(disks)), func(d domain.Disk) bool {
-			return d.Source.File == o.Path
+			return d.Source.VolumePath() == o.Path
 		})
 	}
 

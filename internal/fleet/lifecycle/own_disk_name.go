@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"path"
 	"strconv"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
@@ -14,13 +13,7 @@ import (
 
 // nameOwnDisk sets the volume's name. It chooses a name that no volume in the storage pool has yet.
 func (c *diskCreator) nameOwnDisk(ctx context.Context, vm domain.Spec, key string, o *domain.OwnDisk) error {
-	fail := func(err error) error {
-		return &inventory.Error{
-			VM: vm.Name, Host: c.host.Name, Err: err,
-			Detail:    fmt.Sprintf("%s can't be created in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
-			Attribute: placement.OwnDiskAttribute(key, "pool"),
-		}
-	}
+	fail := func(err error) error { return c.poolFailed(vm, key, *o, err) }
 
 	if err := c.records.Storage().EnsureActive(ctx, c.host.Name, o.Pool); err != nil {
 		return fail(err)
@@ -35,13 +28,19 @@ func (c *diskCreator) nameOwnDisk(ctx context.Context, vm domain.Spec, key strin
 		return fail(err)
 	}
 
-	if why := placement.UnfitPool(ctx, c.host, pool); why != "" {
+	if why := placement.UnfitPool(ctx, c.host, pool, key); why != "" {
 		return fail(fmt.Errorf("%w: %s", inventory.ErrUnsupported, why))
 	}
 
 	is, err := storage.ReadPool(pool.XML)
 	if err != nil {
 		return fail(err)
+	}
+
+	if storage.SharedType(is.Type) {
+		if err := c.records.Storage().Relist(ctx, c.host.Name, o.Pool); err != nil {
+			return fail(err)
+		}
 	}
 
 	base := placement.VolumeName(vm, key, c.id)
@@ -63,7 +62,16 @@ func (c *diskCreator) nameOwnDisk(ctx context.Context, vm domain.Spec, key strin
 		}
 	}
 
-	o.Path = path.Join(*is.Path, o.Volume)
+	o.Path = is.VolumePath(o.Volume)
 
 	return nil
+}
+
+// poolFailed returns the error of an own disk that can't be created in its storage pool.
+func (c *diskCreator) poolFailed(vm domain.Spec, key string, o domain.OwnDisk, cause error) error {
+	return &inventory.Error{
+		VM: vm.Name, Host: c.host.Name, Err: cause,
+		Detail:    fmt.Sprintf("%s can't be created in storage pool %q", placement.OwnDiskTitle(key), o.Pool),
+		Attribute: placement.OwnDiskAttribute(key, "pool"),
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -40,7 +41,8 @@ func (m *Manager) checkOwnDisks(ctx context.Context, vm *inventory.VM, all bool)
 
 		err := m.records.Storage().EnsureActive(ctx, vm.On.Name, o.Pool)
 		if err == nil {
-			if _, err = vm.On.Conn.PoolVolume(ctx, o.Pool, o.Volume); inventory.IsNotFound(err) {
+			ref := storage.Ref{Pool: o.Pool, Name: o.Volume}
+			if _, err = m.records.Storage().ReadVolume(ctx, vm.On.Name, ref); inventory.IsNotFound(err) {
 				err = nil
 			}
 		} else if inventory.IsNotFound(err) {
@@ -74,7 +76,15 @@ func (m *Manager) releaseOwnDisk(
 
 	r.Detached = detached
 
-	return m.records.Storage().Release(ctx, r)
+	if err := m.records.Storage().Release(ctx, r); err != nil {
+		return err
+	}
+
+	if !path.IsAbs(o.Path) { // libvirt can't read the volumes of a pool that lists an RBD image which is gone.
+		m.mover.RefreshSharedPool(ctx, h, o.Pool)
+	}
+
+	return nil
 }
 
 func (m *Manager) releaseOf(

@@ -90,7 +90,7 @@ func (u *update) keepRunning() {
 		_, defined := u.vm.PersistentSpec.Disks[key]
 
 		if o := u.vm.Metadata.OwnDisks[key]; declared && runs && !defined && !o.Creating && o.Path != "" &&
-			is.Source.File == o.Path {
+			is.Source.VolumePath() == o.Path {
 			disk.Source, disk.Format = is.Source, cmp.Or(disk.Format, is.Format)
 			u.want.Spec.Disks[key] = disk
 		}

@@ -47,7 +47,7 @@ func (ck *Checks) baseImagesToCopy(
 		}
 
 		place := domain.OwnDisk{Pool: ref.Pool, Volume: ref.Name, Path: here.Path}
-		if why, _ := ownDiskPoolMisfit(ctx, to, place); why != "" {
+		if why, _ := ownDiskPoolMisfit(ctx, to, "", place); why != "" {
 			continue
 		}
 

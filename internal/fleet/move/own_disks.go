@@ -52,14 +52,14 @@ func (ck *Checks) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inv
 	own := vm.Movable()
 	for _, key := range slices.Sorted(maps.Keys(own)) {
 		o := own[key]
-		if why, lacksPool := ownDiskPoolMisfit(ctx, to, o); why != "" {
+		if why, lacksPool := ownDiskPoolMisfit(ctx, to, key, o); why != "" {
 			b := migration.Blocker{
 				Reason: migration.DisksNotLiveMigratable, Status: status.False,
 				Attribute: placement.OwnDiskAttribute(key, "pool"),
 				Message: fmt.Sprintf("%s was made with the VM (volume %s/%s), and %s", placement.OwnDiskTitle(key),
 					o.Pool, o.Volume, why),
-				Remedy: fmt.Sprintf("Create and start storage pool %q on host %q, with the same path, and its filesystem mounted.",
-					o.Pool, to.Name),
+				Remedy: fmt.Sprintf("Create and start storage pool %q on host %q, with the same source and path, and its "+
+					"filesystem mounted.", o.Pool, to.Name),
 			}
 			if lacksPool {
 				b.Lacks = status.HostObject{Kind: status.StoragePool, Name: o.Pool}
@@ -132,7 +132,9 @@ func plannedPoolBlockers(
 // ownDiskPoolMisfit returns why a host can't have an own disk at its path. It returns "" if the host can, or doesn't
 // answer: the next question to that host reports this. lacksPool says whether the pool is missing, isn't active, or has
 // another path.
-func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk) (why string, lacksPool bool) {
+func ownDiskPoolMisfit(
+	ctx context.Context, to *inventory.Host, key string, o domain.OwnDisk,
+) (why string, lacksPool bool) {
 	pool, err := to.Conn.StoragePool(ctx, o.Pool)
 
 	switch {
@@ -146,7 +148,7 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 		return fmt.Sprintf("storage pool %q of host %q is not active", o.Pool, to.Name), true
 	}
 
-	if why := placement.UnfitPool(ctx, to, pool); why != "" {
+	if why := placement.UnfitPool(ctx, to, pool, key); why != "" {
 		return why, false
 	}
 
@@ -155,7 +157,7 @@ func ownDiskPoolMisfit(ctx context.Context, to *inventory.Host, o domain.OwnDisk
 		return err.Error(), false
 	}
 
-	if at := path.Join(*is.Path, o.Volume); at != o.Path {
+	if at := is.VolumePath(o.Volume); at != o.Path {
 		return fmt.Sprintf("storage pool %q of host %q would have it at %s, not at %s", o.Pool, to.Name, at, o.Path), true
 	}
 
@@ -300,7 +302,11 @@ func (cl *Cleanup) removeOriginal(
 func (cl *Cleanup) removeLeftVolume(
 	ctx context.Context, vm *inventory.VM, h *inventory.Host, left domain.LeftVolume, certain bool,
 ) (stays string, unseen bool, err error) {
-	if !certain && h != vm.On {
+	if !path.IsAbs(left.Path) && vm.HasFile(left.Path) {
+		return "", false, nil // An RBD image is the same on all hosts.
+	}
+
+	if !certain && h != vm.On && path.IsAbs(left.Path) {
 		one, err := migration.IsSameFile(ctx, h.Conn, vm.On.Conn, left.Path)
 
 		switch {
@@ -346,8 +352,12 @@ func (cl *Cleanup) removeLeftVolume(
 }
 
 // FileIsGone reports whether a host is known not to have a file. It returns false if the file may be on a filesystem
-// that isn't mounted.
+// that isn't mounted, and for an RBD image.
 func FileIsGone(ctx context.Context, hosts *inventory.Inventory, h *inventory.Host, file string) bool {
+	if !path.IsAbs(file) {
+		return false
+	}
+
 	there, known := hosts.FilesOn(ctx, h, []string{file})[file]
 
 	return known && !there && storage.CheckMountedAt(ctx, h.Files(), path.Dir(file)) == nil
@@ -364,7 +374,7 @@ func (cl *Cleanup) releaseLeft(
 
 	return cl.records.Storage().Release(ctx, storage.Release{
 		Host: h.Name, Ref: storage.Ref{Pool: left.Pool, Name: left.Volume}, Path: left.Path, VM: vm.UUID,
-		Creating: left.Creating, Unbased: left.Creating, Detached: true, Moved: h != vm.On,
+		Creating: left.Creating, Unbased: left.Creating, Detached: true, Moved: h != vm.On && path.IsAbs(left.Path),
 		Hosts: users, Others: cl.hosts.Connections().Present().Without(users.Names()...),
 	})
 }

@@ -321,8 +321,9 @@ func (p *Scheduler) fitsChange(
 		fitsArriving(ctx, a, d.Changed(vm), vm.UUID), fitsStartedInterfaces(ctx, a, vm, d))
 	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
 	gone, hidden := p.fitsStartedDisks(ctx, a, vm, d)
+	lost, unseen := p.fitsStartedImages(ctx, a, vm, d)
 
-	return slices.Concat(problems, missing, gone), append(doubts, hidden...)
+	return slices.Concat(problems, missing, gone, lost), slices.Concat(doubts, hidden, unseen)
 }
 
 // markAge is how long a VM that runs is taken for what an interrupted Create left. A Create that couldn't remove its

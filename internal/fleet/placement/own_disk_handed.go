@@ -15,8 +15,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// A disk whose form changes, between a volume and a disk of the VM's own, keeps its file. The file has to be what the
-// new form describes.
+// A disk whose form changes, between a volume and a disk of the VM's own, keeps its file or its RBD image. That has to
+// be what the new form describes.
 
 // CheckHanded returns a problem for each disk of d.Handed that isn't what the new form describes.
 func CheckHanded(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
@@ -51,22 +51,34 @@ func handedMisfit(ctx context.Context, vm *inventory.VM, d Desired, key string) 
 	of := func(name string) string { return OwnDiskAttribute(key, name) }
 
 	own, isOwn := d.OwnDisks[key]
-	if rbd := domain.ParseRBDPath(d.Handed[key]); rbd != nil {
-		return of("volume"), otherImage(ctx, h, d.Volumes[key], *rbd, d.Planned)
-	}
+	at := domain.SourceAt(d.Handed[key])
 
-	if !isOwn {
-		_, why := fileVolume(ctx, h, storage.ParseRef(d.Volumes[key]).Pool, d.Handed[key], d.Planned)
+	switch {
+	case isOwn:
+	case at.Network != nil:
+		return of("volume"), otherImage(ctx, h, d.Volumes[key], *at.Network, d.Planned)
+	default:
+		_, why := handedVolume(ctx, h, storage.ParseRef(d.Volumes[key]).Pool, at, d.Planned)
 
 		return of("volume"), why
 	}
 
-	found, why := fileVolume(ctx, h, own.Pool, d.Handed[key], d.Planned)
+	found, why := handedVolume(ctx, h, own.Pool, at, d.Planned)
 	if found == nil {
 		return of("pool"), why
 	}
 
-	v := found.UsedAs(UsedFormat(vm.DeclaredSpec(), d.Handed[key]))
+	if at.Network != nil {
+		if why := otherImage(ctx, h, own.Pool+"/"+found.Name, *at.Network, d.Planned); why != "" {
+			return of("pool"), why
+		}
+
+		if own.Based() {
+			return of("clone"), "it is no overlay of its image. Set clone = \"full\""
+		}
+	}
+
+	v := found.UsedAs(UsedFormat(vm.DeclaredSpec(), found.Path))
 
 	base, err := imagePath(ctx, h, own)
 	if own.Image == "" && d.Incomplete {
@@ -112,10 +124,10 @@ func otherImage(ctx context.Context, h *inventory.Host, id string, have domain.N
 	}
 }
 
-// fileVolume returns the volume of a storage pool that the file is, or why there is none. If planned, the same apply
+// handedVolume returns the volume of a storage pool that a disk is, or why there is none. If planned, the same apply
 // may create the pool.
-func fileVolume(
-	ctx context.Context, h *inventory.Host, pool, at string, planned bool,
+func handedVolume(
+	ctx context.Context, h *inventory.Host, pool string, at domain.DiskSource, planned bool,
 ) (v *libvirt.Volume, why string) {
 	p, err := h.Conn.StoragePool(ctx, pool)
 
@@ -132,18 +144,18 @@ func fileVolume(
 		return nil, fmt.Sprintf("storage pool %q is not active", pool)
 	}
 
-	if why := UnfitPool(ctx, h, p); why != "" {
+	if why := UnfitPool(ctx, h, p, ""); why != "" {
 		return nil, why
 	}
 
-	v, err = h.Conn.PoolVolume(ctx, pool, path.Base(at))
+	v, err = h.Conn.PoolVolume(ctx, pool, path.Base(at.Name()))
 
 	switch {
 	case inventory.IsNotFound(err):
 		return nil, fmt.Sprintf("storage pool %q has no volume of that name, as far as it was refreshed", pool)
 	case err != nil:
 		return nil, fmt.Sprintf("storage pool %q can't be read: %v", pool, err)
-	case v.Path != at:
+	case v.Path != at.VolumePath():
 		return nil, fmt.Sprintf("volume %s/%s is %s", pool, v.Name, v.Path)
 	default:
 		return v, ""
@@ -170,7 +182,7 @@ func imagePath(ctx context.Context, h *inventory.Host, o domain.OwnDisk) (string
 func Adopted(
 	ctx context.Context, h *inventory.Host, hostUUID, at, format string, want domain.OwnDisk,
 ) (domain.OwnDisk, error) {
-	v, err := h.Conn.PoolVolume(ctx, want.Pool, path.Base(at))
+	v, err := h.Conn.PoolVolume(ctx, want.Pool, path.Base(domain.SourceAt(at).Name()))
 	if err != nil {
 		return domain.OwnDisk{}, err
 	}

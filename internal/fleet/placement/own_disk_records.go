@@ -37,7 +37,7 @@ func (d Desired) OwnDisksUnder(
 	records := maps.Clone(have)
 	made := maps.Clone(have)
 	maps.DeleteFunc(made, func(key string, o domain.OwnDisk) bool {
-		return o.Creating || o.Removing || IsFirstBoot(key) || !definesOwnDisk(defined, key, o)
+		return o.Creating || o.Removing || IsFirstBoot(key) || !DefinesOwnDisk(defined, key, o)
 	})
 
 	for to, from := range d.Renamed {
@@ -53,12 +53,12 @@ func (d Desired) OwnDisksUnder(
 	return records
 }
 
-// definesOwnDisk reports whether a definition has an own disk, under its key or, if an interrupted update has renamed
+// DefinesOwnDisk reports whether a definition has an own disk, under its key or, if an interrupted update has renamed
 // it there, under another one.
-func definesOwnDisk(defined map[string]domain.Disk, key string, o domain.OwnDisk) bool {
+func DefinesOwnDisk(defined map[string]domain.Disk, key string, o domain.OwnDisk) bool {
 	_, there := defined[key]
 
 	return there || slices.ContainsFunc(slices.Collect(maps.Values(defined)), func(disk domain.Disk) bool {
-		return disk.Source.File == o.Path
+		return disk.Source.VolumePath() == o.Path
 	})
 }

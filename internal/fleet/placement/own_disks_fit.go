@@ -14,26 +14,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// UnfitPool returns why a pool of the host can't have own disks, or "" if it can.
-func UnfitPool(ctx context.Context, h *inventory.Host, pool *libvirt.StoragePool) string {
-	is, err := storage.ReadPool(pool.XML)
-
-	switch {
-	case err != nil:
-		return err.Error()
-	case !storage.FilePool(is.Type), is.Path == nil:
-		return fmt.Sprintf("storage pool %q is of type %s, and a VM creates its own disks in pools of type dir, fs or "+
-			"netfs. Set pool to one of these. For a disk in pool %[1]q, create a virtfleet_volume there, with clone = "+
-			"\"full\" if it has an image, and set volume of the disk to its id", pool.Name, is.Type)
-	}
-
-	if err := storage.CheckMounted(ctx, h.Files(), pool); err != nil {
-		return err.Error()
-	}
-
-	return ""
-}
-
 // fitsOwnDisks checks that the host has the storage pools of the disks to be created or grown, with room for all of
 // them, and the images.
 func (p *Scheduler) fitsOwnDisks(
@@ -46,8 +26,8 @@ func (p *Scheduler) fitsOwnDisks(
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		o := d.OwnDisks[key]
 
-		demand, pool, m := p.ownDiskMisfit(ctx, a, o)
-		said := m.attribute == "pool" && d.saidOfDisk(key)
+		demand, pool, m := p.ownDiskMisfit(ctx, a, key, o, d.Spec.Disks[key])
+		said := m.attribute == "pool" && d.saidOfDisk(key) && !m.firstBoot
 		if m.why != "" && !d.comesLater(o, m) && !said {
 			problems = append(problems, inventory.Problem{Attribute: OwnDiskAttribute(key, m.attribute), Detail: m.why})
 		}
@@ -179,6 +159,8 @@ type misfit struct {
 	attribute, why string
 	missing        bool
 	pool           string
+	// firstBoot says that a disk could have what a first-boot volume can't.
+	firstBoot bool
 }
 
 // comesLater reports whether the same apply may create what the host lacks of a disk.
@@ -205,7 +187,7 @@ func (d Desired) saidOfDisk(key string) bool {
 // ownDiskMisfit returns why the host can't have a new disk, apart from room. If it can, it returns what the disk needs
 // of which storage pool; nil for a pool that isn't active.
 func (p *Scheduler) ownDiskMisfit(
-	ctx context.Context, a inventory.Reply, o domain.OwnDisk,
+	ctx context.Context, a inventory.Reply, key string, o domain.OwnDisk, disk domain.Disk,
 ) (storage.Demand, *libvirt.StoragePool, misfit) {
 	no := func(attribute, why string) (storage.Demand, *libvirt.StoragePool, misfit) {
 		return storage.Demand{}, nil, misfit{attribute: attribute, why: why}
@@ -220,8 +202,14 @@ func (p *Scheduler) ownDiskMisfit(
 		return no("pool", fmt.Sprintf("its storage pool %q can't be read: %v", o.Pool, err))
 	}
 
-	if why := UnfitPool(ctx, a.Host, pool); why != "" {
-		return no("pool", why)
+	if why := UnfitPool(ctx, a.Host, pool, key); why != "" {
+		return storage.Demand{}, nil, misfit{
+			attribute: "pool", why: why, firstBoot: IsFirstBoot(key) && UnfitPool(ctx, a.Host, pool, "") == "",
+		}
+	}
+
+	if attribute, why := unfitOwnDisk(pool, o, disk); why != "" {
+		return no(attribute, why)
 	}
 
 	if !pool.Active {
@@ -313,7 +301,7 @@ func growsOverlaid(vm *inventory.VM, d Desired) []inventory.Problem {
 	for _, key := range slices.Sorted(maps.Keys(d.OwnDisks)) {
 		is, disk := made[key], have[key]
 		if is.Volume == "" || is.Creating || d.OwnDisks[key].Bytes <= is.Bytes || disk.Source.Name() == "" ||
-			domain.SameImage(disk.Source, domain.DiskSource{File: is.Path}) {
+			disk.Source.VolumePath() == is.Path {
 			continue
 		}
 

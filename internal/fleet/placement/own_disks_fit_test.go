@@ -17,7 +17,7 @@ func TestUnfitPool_remedy(t *testing.T) {
 
 	why := UnfitPool(t.Context(), h, &libvirt.StoragePool{
 		Name: "vg", XML: "<pool type='logical'><name>vg</name><target><path>/dev/vg</path></target></pool>",
-	})
+	}, "root")
 	for _, want := range []string{`pool "vg"`, "type logical", "virtfleet_volume", `clone = "full"`, "set volume"} {
 		if !strings.Contains(why, want) {
 			t.Errorf("%q doesn't say %q", why, want)

@@ -119,7 +119,7 @@ func (d Desired) DropsOwnDisks(vm *inventory.VM) (deletes, keeps []string) {
 		}
 
 		handed := slices.ContainsFunc(slices.Collect(maps.Values(d.Spec.Disks)), func(disk domain.Disk) bool {
-			return disk.Source.File == o.Path
+			return disk.Source.VolumePath() == o.Path
 		})
 
 		switch {
@@ -155,7 +155,7 @@ func usesOwnDisk(vm *inventory.VM, key string, o domain.OwnDisk) bool {
 			continue
 		}
 
-		if disk, there := spec.Disks[key]; there && !domain.SameImage(disk.Source, domain.DiskSource{File: o.Path}) {
+		if disk, there := spec.Disks[key]; there && disk.Source.VolumePath() != o.Path {
 			return false
 		}
 	}
@@ -168,7 +168,7 @@ func KeptOwnDisk(vm *inventory.VM, key string) string {
 	o := vm.Metadata.OwnDisks[key]
 	why := "the VM doesn't use it any more"
 
-	if now := vm.DeclaredSpec().Disks[key].Source; now.String() != "" && now.File != o.Path {
+	if now := vm.DeclaredSpec().Disks[key].Source; now.String() != "" && now.VolumePath() != o.Path {
 		why = fmt.Sprintf("the VM has used %s instead, which may be based on it and isn't deleted either", now)
 	}
 
@@ -218,7 +218,8 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 			Attribute: "disks", Warning: true, Summary: summary,
 			Detail: fmt.Sprintf("An earlier run removed these disks from VM %q on host %q, and couldn't delete them yet. "+
 				"%s:%s", vm.Name, vm.Host, becomes, lines),
-			Remedy: "To keep a disk, first declare it again with file = \"<its path>\".",
+			Remedy: "To keep a disk, first declare it again with file = \"<its path>\", or, in Ceph, volume = " +
+				"\"<pool>/<name>\".",
 		})
 	}
 
@@ -232,7 +233,8 @@ func (d Desired) warnDroppedDisks(vm *inventory.VM) []inventory.Problem {
 			Attribute: "disks", Warning: true, Summary: disksKept,
 			Detail: fmt.Sprintf("These disks were created with VM %q on host %q, and are no longer declared. After this "+
 				"change, they stay, even when the VM is destroyed:%s", vm.Name, vm.Host, lines),
-			Remedy: "To attach such a disk again, declare it with file = \"<its path>\".",
+			Remedy: "To attach such a disk again, declare it with file = \"<its path>\", or, in Ceph, volume = " +
+				"\"<pool>/<name>\".",
 		})
 	}
 

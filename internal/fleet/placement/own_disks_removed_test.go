@@ -16,12 +16,17 @@ import (
 func TestDropsOwnDisks_marked(t *testing.T) {
 	t.Parallel()
 
-	const file = "/vms/web-data"
+	testDropsMarked(t, domain.DiskSource{File: "/vms/web-data"})
+	testDropsMarked(t, domain.SourceAt("rbd:vms/web-data@ceph1:6789"))
+}
 
-	with := &domain.Spec{Disks: map[string]domain.Disk{"data": {Source: domain.DiskSource{File: file}}}}
+func testDropsMarked(t *testing.T, source domain.DiskSource) {
+	t.Helper()
+
+	with := &domain.Spec{Disks: map[string]domain.Disk{"data": {Source: source}}}
 	disk := domain.OwnDisk{Pool: "vms", Bytes: 1 << 30}
 	own := disk
-	own.Volume, own.Path, own.Removing = "web-data", file, true
+	own.Volume, own.Path, own.Removing = "web-data", source.VolumePath(), true
 
 	for name, c := range map[string]struct {
 		defined, runs *domain.Spec

@@ -14,16 +14,36 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// UsedFormat returns the format with which a VM uses a file, for libvirt.Volume.UsedAs; "" if the VM doesn't use it, or
-// if the disk is encrypted. have is the VM's configuration.
-func UsedFormat(have *domain.Spec, file string) string {
+// UsedFormat returns the format with which a VM uses the volume at a path, for libvirt.Volume.UsedAs; "" if the VM
+// doesn't use it, or if the disk is encrypted. have is the VM's configuration.
+func UsedFormat(have *domain.Spec, at string) (format string) {
 	for _, disk := range have.Disks {
-		if domain.SameDisk(disk.Source, domain.DiskSource{File: file}, true) && disk.Values[domain.EncryptionSecret] != "" {
+		if disk.Source.VolumePath() != at && !domain.SameDisk(disk.Source, domain.DiskSource{File: at}, true) {
+			continue
+		}
+
+		if disk.Values[domain.EncryptionSecret] != "" {
 			return ""
 		}
+
+		format = cmp.Or(format, disk.Format)
 	}
 
-	return have.FormatOf(domain.DiskSource{File: file})
+	return format
+}
+
+// OwnDiskSource returns the source of a disk on the recorded volume of an own disk, which may not exist yet.
+func OwnDiskSource(ctx context.Context, h *inventory.Host, o domain.OwnDisk) (domain.DiskSource, error) {
+	if filepath.IsAbs(o.Path) {
+		return domain.DiskSource{File: o.Path}, nil
+	}
+
+	source, why, err := SourceOf(ctx, h, &libvirt.Volume{Pool: o.Pool, PoolType: "rbd", Name: o.Volume, Path: o.Path})
+	if err == nil && why != "" {
+		err = fmt.Errorf("%w: %s", inventory.ErrUnsupported, why)
+	}
+
+	return source, err
 }
 
 // SourceOf returns the source of a disk on a volume: a file, a block device, or an RBD image with the servers and the

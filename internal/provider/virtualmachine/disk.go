@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -81,8 +80,8 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 	"size":          ownDiskAttributes["size"],
 	"preallocation": ownDiskAttributes["preallocation"],
 	"on_destroy":    ownDiskAttributes["on_destroy"],
-	"path": computedString("Path on the host of a disk with `pool`, or of a disk whose `volume` is an id; of an " +
-		"`rbd` volume, `rbd:<pool>/<image>@<hosts>`."),
+	"path": computedString("Path on the host of a disk with `pool`, or of a disk whose `volume` is an id; in an " +
+		"`rbd` pool, `rbd:<pool>/<image>@<hosts>`."),
 	"other": optionalString("Set by an import for disks that no other attribute describes. Copy the value to your " +
 		"configuration unchanged; it can't be used for new disks."),
 	"device": optionalString("Kind of the drive: " + value.OneOf(domain.DiskDevices) + ". Default for new disks: `disk`."),
@@ -90,7 +89,7 @@ var diskAttributes = mergeAttributes(blockLevels["disks.*"], attributes{
 		"of a `cdrom`, `sata` (`ide` with the machine type `pc`, `scsi` on other architectures); of a `lun`, `scsi`; of a " +
 		"`floppy`, `fdc`."),
 	"format": optionalString("Format: " + value.OneOf(domain.DiskFormats) + ". Required if the backing " +
-		"file isn't a `virtfleet_image`. Default for new disks: `qcow2` with `pool` or a name that ends in `.qcow2`, " +
+		"file isn't a `virtfleet_image`. Default for new disks: `qcow2` with `pool` (`rbd`: `raw`) or a name `*.qcow2`, " +
 		"otherwise what a storage pool reports, or `raw`."),
 	"cache": optionalString("Cache mode: " + value.OneOf(domain.DiskCaches) + ". Default for new disks: `default` " +
 		"(`writeback`) for a disk that is stored as a file, otherwise `none`."),
@@ -152,7 +151,7 @@ func diskSource(a object, prior types.Object) domain.DiskSource {
 	case text(a.string("pool")) != "", isVolumeID(text(a.string("volume"))):
 		return ownDiskSource(a, open(prior))
 	case text(a.string("volume")) != "":
-		return volumeSource(text(a.string("volume")))
+		return domain.SourceAt(text(a.string("volume")))
 	case isSet(a.object("network")):
 		return networkSource(a.object("network"))
 	default:
@@ -170,18 +169,6 @@ func networkSource(o types.Object) domain.DiskSource {
 	}
 	declareRows(&source.Values, "disks.*.network", "disks.*.network.", n)
 	return domain.DiskSource{Network: source}
-}
-
-// volumeSource decides by the path whether a volume is a file, a device or an RBD image, without asking the host: pools
-// of block devices have their volumes below /dev.
-func volumeSource(path string) domain.DiskSource {
-	if rbd := domain.ParseRBDPath(path); rbd != nil {
-		return domain.DiskSource{Network: rbd}
-	}
-	if strings.HasPrefix(path, "/dev/") {
-		return domain.DiskSource{Block: path}
-	}
-	return domain.DiskSource{File: path}
 }
 
 // sharedDisks returns the keys of the disks that are declared as shared.
@@ -296,12 +283,12 @@ func diskFromDomain(d domain.Disk, shared bool, own domain.OwnDisk, prior object
 	}
 	readRows(a, "disks.*", rowReader{facts: d.Values, strip: "disks.*."}, prior, everything)
 	path := d.Source.File + d.Source.Block
-	ownDiskFromDomain(a, own, path)
+	at := cmp.Or(path, d.Source.RBDPath())
+	ownDiskFromDomain(a, own, at)
 	if volume := text(prior.string("volume")); volume != "" && own.Pool == "" {
 		if path != "" {
 			a["file"], a["block"], a["volume"] = types.StringNull(), types.StringNull(), types.StringValue(path)
 		}
-		at := cmp.Or(path, d.Source.RBDPath())
 		if at != "" && isVolumeID(volume) && (prior["path"].IsUnknown() || text(prior.string("path")) == at) {
 			a["volume"], a["path"] = types.StringValue(volume), types.StringValue(at)
 			a["network"] = types.ObjectNull(networkDiskType.AttrTypes)

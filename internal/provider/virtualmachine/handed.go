@@ -9,6 +9,7 @@ import (
 	tfpath "github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
@@ -16,36 +17,34 @@ import (
 )
 
 // A disk of a VM can be declared as a file, as a volume, or as an own disk. If the configuration changes from one form
-// to another and means the same file, the VM doesn't change: the disk is handed over. An RBD image can be declared with
-// network, or as a volume.
+// to another and means the same file or RBD image, the VM doesn't change: the disk is handed over. An RBD image can
+// also be declared with network.
 
 // handedOverFile returns the disk's file if the disk was declared in another form before and is the same file, and ""
 // otherwise. The id of a volume is the same file if the file has the volume's name. A pool always is. The fleet checks
 // both before the apply. An RBD image has a path in place of a file.
 func handedOverFile(a, was object) string {
-	at := fileOf(was)
+	at := handedFrom(was)
 	volume := storage.ParseRef(text(a.string("volume")))
-	if source := was.object("network"); isSet(source) {
-		if image := networkSource(source); volume != nil && volume.Name == path.Base(image.Name()) {
-			return image.RBDPath()
-		}
-	}
 	before, beforeVolume := text(was.string("pool")), text(was.string("volume"))
 	switch {
 	case at == "":
 		return ""
 	case text(a.string("pool")) != "" && before == "":
 		return at
-	case volume != nil && volume.Name == path.Base(at) && (before == "" || before == volume.Pool) &&
-		!isVolumeID(beforeVolume):
+	case volume != nil && volume.Name == path.Base(domain.SourceAt(at).Name()) &&
+		(before == "" || before == volume.Pool) && !isVolumeID(beforeVolume):
 		return at
 	default:
 		return ""
 	}
 }
 
-// fileOf returns the file of an observed disk, "" if it isn't a file.
-func fileOf(a object) string {
+// handedFrom returns the path of an observed disk that is a file or an RBD image, "" for other disks.
+func handedFrom(a object) string {
+	if source := a.object("network"); isSet(source) {
+		return networkSource(source).RBDPath()
+	}
 	at := text(a.string("path"))
 	if at == "" {
 		at = text(a.string("file"))
@@ -53,7 +52,10 @@ func fileOf(a object) string {
 	if volume := text(a.string("volume")); at == "" && !isVolumeID(volume) {
 		at = volume
 	}
-	return volumeSource(at).File
+	if domain.SourceAt(at).Block != "" {
+		return ""
+	}
+	return at
 }
 
 // handedOver returns the files of the disks that are handed over, by key.
@@ -99,7 +101,7 @@ func (r *Resource) checkOwners(ctx context.Context, state *model, d fleet.Desire
 		if !isOwn {
 			continue
 		}
-		file := storage.Ref{Pool: own.Pool, Name: path.Base(d.Handed[key])}
+		file := storage.Ref{Pool: own.Pool, Name: path.Base(domain.SourceAt(d.Handed[key]).Name())}
 		kept := r.Data.Volumes.Owns(meta.SavedVolume{Pool: file.Pool, Name: file.Name, Host: host}, text(state.Name))
 		if slices.ContainsFunc(kept, func(other string) bool {
 			return r.Data.Storage().SamePool(ctx, file.Pool, host, other)

@@ -147,3 +147,41 @@ func stateWith(t *testing.T, disk in, at string) *model {
 	}
 	return stateAfterCreate(observation{vm: vm}, &planned)
 }
+
+// TestHanded_ownRBD: an RBD image that becomes the VM's own disk, or isn't any more, is the same disk: nothing is
+// deleted, also if the other form names other servers of it.
+func TestHanded_ownRBD(t *testing.T) {
+	t.Parallel()
+	const at = "rbd:vms/root@ceph1:6789,ceph2"
+	own, id := in{"pool": "ceph", "size": "20Gi"}, in{"volume": "ceph/root"}
+	network := in{"network": in{"protocol": "rbd", "name": "vms/root", "hosts": []string{"ceph1:6789", "ceph2"}}}
+	one := in{"network": in{"protocol": "rbd", "name": "vms/root", "hosts": []string{"ceph2"}}}
+	for name, test := range map[string]struct{ is, want in }{
+		"id to own": {id, own}, "network to own": {network, own}, "own to id": {own, id}, "own to network": {own, network},
+		"own to one server": {own, one},
+	} {
+		state := stateWith(t, test.is, at)
+		if test.is["network"] == nil {
+			state.Disks = editDevices(state.Disks, diskType, func(_ string, a object) bool {
+				a["path"] = types.StringValue(at)
+				return true
+			})
+		}
+		config := modelOf(t, minimal.with(in{"disks": in{"root": test.want}}))
+		p := planning{config: config, state: state, hosts: []string{"kvm1"}}
+		o := p.plan()
+		if had, wants := state.spec(nil).Disks["root"].Source, config.spec(state).Disks["root"].Source; !domain.SameDisk(
+			had, wants, true) {
+			t.Errorf("%s: the disk would be %s", name, wants)
+		}
+		if diags := diagText(p.validatePlanned(&o.planned)); strings.Contains(diags, "Error") {
+			t.Errorf("%s: %s", name, diags)
+		}
+		if removed := removedDisks(config.Disks, state.Disks); len(removed) > 0 {
+			t.Errorf("%s: %s are deleted", name, removed)
+		}
+		if got := config.toFleet(state).Handed["root"]; (got == at) != (test.want["network"] == nil) {
+			t.Errorf("%s: %q is handed over", name, got)
+		}
+	}
+}

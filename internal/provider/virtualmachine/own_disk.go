@@ -20,8 +20,8 @@ import (
 // ownDiskAttributes are the attributes of a disk that is created with its VM.
 var ownDiskAttributes = attributes{
 	"pool": schema.StringAttribute{
-		MarkdownDescription: "Storage pool, of type `dir`, `fs` or `netfs`, in which the disk is created and removed with " +
-			"the VM. **If you remove the disk from `disks`, its data is deleted**, unless `on_destroy` is `keep`.",
+		MarkdownDescription: "Storage pool, of type `dir`, `fs`, `netfs` or `rbd`, in which the disk is created and " +
+			"removed with the VM. **If you remove the disk from `disks`, its data is deleted**, unless `on_destroy` is `keep`.",
 		Optional: true,
 	},
 	"image": schema.StringAttribute{
@@ -32,7 +32,7 @@ var ownDiskAttributes = attributes{
 	"clone": schema.StringAttribute{
 		MarkdownDescription: "How the disk is created from its image. One of " + value.OneOf(domain.CloneModes) + ". " +
 			"`overlay` holds what the guest writes and reads the rest from the image; `full` is a copy. " +
-			"A change is an error. Default: `overlay`.",
+			"In `rbd` pools, `full` is required. A change is an error. Default: `overlay`.",
 		Optional:   true,
 		Validators: []validator.String{value.Among(domain.CloneModes...)},
 	},
@@ -66,14 +66,14 @@ func isVolumeID(volume string) bool {
 // ownDiskSource returns the source of a disk whose pool is declared: the last observed path, or else an unknown one.
 func ownDiskSource(a, prior object) domain.DiskSource {
 	if at := text(a.string("path")); at != "" {
-		return volumeSource(at)
+		return domain.SourceAt(at)
 	}
 	if at := text(prior.string("path")); at != "" && text(prior.string("volume")) == text(a.string("volume")) &&
 		(text(prior.string("pool")) == "") == (text(a.string("pool")) == "") {
-		return volumeSource(at)
+		return domain.SourceAt(at)
 	}
 	if at := handedOverFile(a, prior); at != "" {
-		return volumeSource(at)
+		return domain.SourceAt(at)
 	}
 	return domain.DiskSource{File: domain.UnknownFile}
 }
@@ -115,6 +115,9 @@ func ownDiskFromDomain(a map[string]attr.Value, own domain.OwnDisk, at string) {
 		return
 	}
 	a["file"], a["block"], a["path"] = types.StringNull(), types.StringNull(), value.NewStringOrNull(at)
+	if domain.ParseRBDPath(at) != nil {
+		a["network"] = types.ObjectNull(networkDiskType.AttrTypes)
+	}
 	if own.Bytes > 0 {
 		a["size"] = value.NewQuantityFromBytes(own.Bytes)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -16,11 +17,11 @@ func (p planning) warnElsewhere(existing, declared map[string]object) (diags dia
 	name, host := text(p.state.Name), text(p.state.CurrentHost)
 	for _, key := range value.Keys(existing) {
 		made, now := cmp.Or(p.elsewhere[key], p.unsure[key]), text(existing[key].string("path"))
-		if made == "" || now == "" || now == made || text(declared[key].string("pool")) == "" {
+		if made == "" || now == "" || volumePath(now) == made || text(declared[key].string("pool")) == "" {
 			continue
 		}
 		kind := "file"
-		if volumeSource(now).Block != "" {
+		if domain.SourceAt(now).Block != "" {
 			kind = "block"
 		}
 		at := path.Root("disks").AtMapKey(key)

@@ -76,8 +76,8 @@ func (m *model) warnMadeAnew(fenced []string) diag.Diagnostics {
 		"Disks will be created again: "+text(m.Name), fmt.Sprintf("No host has virtual machine %[1]q any more. What "+
 			"was on its disks may still be in these files on host %[2]q, which had it last:%[3]s\n\n%[4]s\n\nTo keep the "+
 			"data, before you apply: define the virtual machine again on that host from a copy of its XML (\"virsh "+
-			"define\"). Or set host = %[2]q, and replace pool by file with these paths; a later apply can change file back "+
-			"to pool.", text(m.Name), host, lines.String(), newDisks))}
+			"define\"). Or set host = %[2]q, and replace pool by file with these paths, or, in Ceph, by volume = "+
+			"\"<pool>/<name>\"; a later apply can change that back to pool.", text(m.Name), host, lines.String(), newDisks))}
 }
 
 // warnReusedDisks warns about the files that a new VM uses as its disks in place of a VM that is gone. On the new VM's

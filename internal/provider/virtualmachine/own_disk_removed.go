@@ -35,23 +35,26 @@ func disksDropped(declared, prior types.Map, unsettled bool) []string {
 		return nil
 	}
 	all, before := elements(declared), elements(withRenamed(declared, prior))
-	stays := map[string]bool{} // by path
+	stays := map[string]bool{} // by the path of the volume
 	for key, disk := range all {
 		a, was := open(disk), open(before[key])
-		stays[fileOf(a)], stays[handedOverFile(a, was)] = true, true
+		stays[volumePath(handedFrom(a))], stays[volumePath(handedOverFile(a, was))] = true, true
 		if text(a.string("pool")) != "" || !unsettled && a.string("pool").IsUnknown() {
-			stays[text(was.string("path"))] = true
+			stays[volumePath(text(was.string("path")))] = true
 		}
 	}
 	var keys []string
 	for _, key := range value.Keys(elements(prior)) {
 		a := open(before[key])
-		if text(a.string("pool")) != "" && !stays[text(a.string("path"))] {
+		if text(a.string("pool")) != "" && !stays[volumePath(text(a.string("path")))] {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
+
+// volumePath returns the path that libvirt gives the volume of a disk with that path.
+func volumePath(at string) string { return domain.SourceAt(at).VolumePath() }
 
 // warnRemoved warns about the disks that are deleted with their data, and about those that may be.
 func (p planning) warnRemoved(existing map[string]object) (diags diag.Diagnostics) {
@@ -84,7 +87,7 @@ func (p planning) warnRemoved(existing map[string]object) (diags diag.Diagnostic
 	// says so.
 	replaced := func(key string) bool {
 		made, known := p.own[key]
-		return known && made.Path != text(existing[key].string("path"))
+		return known && made.Path != volumePath(text(existing[key].string("path")))
 	}
 	may, removed = slices.DeleteFunc(may, replaced), slices.DeleteFunc(removed, replaced)
 	name := text(p.state.Name)
@@ -118,7 +121,7 @@ func (p planning) warnKept(existing map[string]object) (diags diag.Diagnostics) 
 			continue
 		}
 		list += fmt.Sprintf("\n  - disks.%s: %s", key, text(a.string("path")))
-		if made.Volume != "" && made.Path == text(a.string("path")) {
+		if made.Volume != "" && made.Path == volumePath(text(a.string("path"))) {
 			list += fmt.Sprintf(" (volume = %q)", made.Pool+"/"+made.Volume)
 		}
 	}

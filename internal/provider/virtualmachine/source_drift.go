@@ -31,7 +31,7 @@ func (p planning) withAppliedVolumes(want domain.Spec) domain.Spec {
 		}
 		applied := p.applied[key]
 		for _, was := range []string{p.recorded[key], applied.File + applied.Block + applied.RBDPath()} {
-			source := volumeSource(was)
+			source := domain.SourceAt(was)
 			if name := source.Name(); name != "" && path.Base(volume) == path.Base(name) {
 				disk.Source = source
 				disks[key] = disk

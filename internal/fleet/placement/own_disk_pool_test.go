@@ -1,0 +1,75 @@
+package placement
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+)
+
+// rbdPool is a storage pool in Ceph, with that secret in its login.
+func rbdPool(secret string) *libvirt.StoragePool {
+	return &libvirt.StoragePool{
+		Name: "ceph", XML: "<pool type='rbd'><name>ceph</name><source><name>vms</name>" +
+			"<host name='ceph1' port='6789'/><auth type='ceph' username='libvirt'><secret " + secret +
+			"/></auth></source></pool>",
+	}
+}
+
+// TestUnfitPool_rbd: a disk can be an RBD image, what a guest reads at its first boot can't. QEMU's login needs the
+// UUID of a secret.
+func TestUnfitPool_rbd(t *testing.T) {
+	t.Parallel()
+
+	_, h := testScheduler(t)
+
+	const uuid = "uuid='5a1bb6ff-3f0b-4c5e-9d3a-000000000001'"
+
+	for name, c := range map[string]struct {
+		key, secret, want string
+	}{
+		"disk":       {"root", uuid, ""},
+		"cloud-init": {domain.MediumKey, uuid, "Set cloud_init.pool to a pool of type dir, fs or netfs"},
+		"ignition":   {domain.IgnitionKey, uuid, "Set ignition.pool to a pool of type dir, fs or netfs"},
+		"usage":      {"root", "usage='client.libvirt'", "set source.auth.secret of the pool"},
+	} {
+		why := UnfitPool(t.Context(), h, rbdPool(c.secret), c.key)
+		if !strings.Contains(why, c.want) || c.want == "" && why != "" {
+			t.Errorf("%s: %q, want %q", name, why, c.want)
+		}
+	}
+}
+
+// TestUnfitOwnDisk: an RBD image is raw, no overlay, and not encrypted by libvirt.
+func TestUnfitOwnDisk(t *testing.T) {
+	t.Parallel()
+
+	copied := domain.OwnDisk{Image: "images/debian", Clone: domain.CloneFull}
+
+	for name, c := range map[string]struct {
+		own  domain.OwnDisk
+		disk domain.Disk
+		want string
+	}{
+		"empty":       {domain.OwnDisk{Bytes: 1 << 30}, domain.Disk{}, ""},
+		"copy":        {copied, domain.Disk{Format: "raw"}, ""},
+		"thick":       {domain.OwnDisk{Bytes: 1 << 30, Preallocation: "full"}, domain.Disk{}, ""},
+		"by default":  {domain.OwnDisk{Image: "images/debian"}, domain.Disk{}, "clone"},
+		"overlay":     {domain.OwnDisk{Image: "images/debian", Clone: domain.CloneOverlay}, domain.Disk{}, "clone"},
+		"qcow2":       {copied, domain.Disk{Format: "qcow2"}, "format"},
+		"with tables": {domain.OwnDisk{Bytes: 1 << 30, Preallocation: "metadata"}, domain.Disk{}, "preallocation"},
+		"encrypted":   {copied, domain.Disk{Values: domain.Values{domain.EncryptionSecret: "s"}}, "encryption"},
+	} {
+		if attribute, why := unfitOwnDisk(rbdPool(""), c.own, c.disk); attribute != c.want || (why == "") != (c.want == "") {
+			t.Errorf("%s: %q of %q, want %q", name, why, attribute, c.want)
+		}
+	}
+
+	dir := &libvirt.StoragePool{
+		Name: "vms", XML: "<pool type='dir'><name>vms</name><target><path>/srv</path></target></pool>",
+	}
+	if _, why := unfitOwnDisk(dir, domain.OwnDisk{Image: "images/debian"}, domain.Disk{}); why != "" {
+		t.Errorf("an overlay in a directory: %q", why)
+	}
+}
