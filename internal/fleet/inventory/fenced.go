@@ -20,15 +20,16 @@ type FencedAnswer struct {
 	Runs, Unknown bool
 }
 
-// fencedStates are the states of a fenced host's domains, by UUID, and what is known of the host.
+// fencedStates are the domains that are active on a fenced host, by UUID and by name, and what is known of the host.
 type fencedStates struct {
-	of          map[string]libvirt.DomainState
+	active      map[string]bool
 	up, unknown bool
 }
 
-// AskFenced returns the answers of the fenced hosts that do answer. Each is asked once, for all VMs, and for four
-// seconds at most: before a VM that is gone with its host is created again, a host that isn't off after all is found.
-func (inv *Inventory) AskFenced(ctx context.Context, id string) (answers []FencedAnswer) {
+// AskFenced returns the answers of the fenced hosts that do answer about a VM, which is known by its UUID or its name.
+// Each host is asked once, for all VMs, and for four seconds at most: before a VM that is gone with its host is created
+// again, a host that isn't off after all is found.
+func (inv *Inventory) AskFenced(ctx context.Context, known ...string) (answers []FencedAnswer) {
 	var hosts []*Host
 
 	for _, name := range inv.FencedHosts() {
@@ -46,8 +47,8 @@ func (inv *Inventory) AskFenced(ctx context.Context, id string) (answers []Fence
 
 	for i, h := range hosts {
 		if said := states[i]; said.up {
-			state, has := said.of[id]
-			answers = append(answers, FencedAnswer{Host: h.Name, Runs: has && state.Active(), Unknown: said.unknown})
+			runs := slices.ContainsFunc(known, func(as string) bool { return said.active[as] })
+			answers = append(answers, FencedAnswer{Host: h.Name, Runs: runs, Unknown: said.unknown})
 		}
 	}
 
@@ -68,9 +69,11 @@ func (h *Host) statesOfFenced(ctx context.Context) fencedStates {
 			return fencedStates{up: up, unknown: up}, ctx.Err()
 		}
 
-		states := fencedStates{up: true, of: make(map[string]libvirt.DomainState, len(all))}
+		states := fencedStates{up: true, active: map[string]bool{}}
 		for _, d := range all {
-			states.of[d.UUID] = d.State
+			if d.State.Active() {
+				states.active[d.UUID], states.active[d.Name] = true, true
+			}
 		}
 
 		return states, nil

@@ -112,6 +112,10 @@ func (u *update) changeVM(ctx context.Context) error {
 		return err
 	}
 
+	if err := u.verifyDevicesKnown(); err != nil {
+		return err
+	}
+
 	if err := inTurn(ctx, u.awaitMedia, u.checkDisks); err != nil {
 		return err
 	}

@@ -35,6 +35,8 @@ func (u *update) checkPower(context.Context) error {
 	planned, action := u.want.Power, u.powerAction()
 
 	switch {
+	case planned != nil && planned.Restarts && !u.vm.Active && action == status.None:
+		return u.notPlanned("this run would change it without starting it again", "", "")
 	case planned == nil, action == status.None, action == planned.Action:
 		return nil
 	case action == status.Start && planned.Restarts: // The guest was to go down, and to be started.

@@ -126,7 +126,9 @@ func TestAccVirtualMachine_driftUntilARestart(t *testing.T) {
 		l.RemoveDomain(t, n)
 	}
 	tf := acctest.NewCLI(t)
-	vm := idleVM(l, name).with(hcl{"host": quote("kvm1"), "cpu": `{ vcpus = 1, max_sockets = 2 }`})
+	vm := idleVM(l, name).with(hcl{
+		"host": quote("kvm1"), "cpu": `{ vcpus = 1, max_sockets = 2 }`, "interfaces": "{}",
+	})
 	declare := func(change, ofOther hcl) {
 		tf.Config(t, acctest.OneHost(l)+vm.with(change).String()+
 			idleVM(l, other).with(hcl{"host": quote("kvm1"), "run_strategy": quote("Halted")}).with(ofOther).named("other"))
@@ -195,7 +197,16 @@ func TestAccVirtualMachine_driftUntilARestart(t *testing.T) {
 	expect(t, out, "1 to change", "Warning: Running virtual machine differs from its definition",
 		"cpu.vcpus: The running VM has 2, declared is 1.")
 	process.pid = process.read(t)
-	tf.Run(t, "apply", "planned")
+	// Nor does the apply remove what the VM got after the plan.
+	nic := []string{"bridge", lab.LANBridge, "--mac", "52:54:00:0d:0d:01", "--config"}
+	l.Virsh(t, "kvm1", append([]string{"attach-interface", name}, nic...)...)
+	expect(t, tf.Fail(t, "apply", "planned"), "Error: Unable to update virtual machine", "it has got interfaces.net0",
+		"declare it")
+	if err := contains(l.Virsh(t, "kvm1", "dumpxml", "--inactive", name), "52:54:00:0d:0d:01"); err != nil {
+		t.Error(err)
+	}
+	l.Virsh(t, "kvm1", "detach-interface", name, "bridge", "--mac", "52:54:00:0d:0d:01", "--config")
+	tf.Run(t, "apply")
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan should be empty:\n%s", out)
 	}

@@ -91,9 +91,15 @@ func newStoppedVM(t *testing.T, host string) (l *lab.Lab, tf *acctest.CLI, name 
 func TestAccVirtualMachine_taintedAndRefused(t *testing.T) {
 	t.Parallel()
 	l, tf, name, halted, sameMachine := newStoppedVM(t, "kvm2")
+	yesterday := acctest.NewCLI(t)
+	yesterday.Share(t, tf)
 	tf.Config(t, acctest.On(l, "kvm2")+halted.with(hcl{"deletion_protection": "true"}).String())
 	tf.Run(t, "apply")
 
+	// A state that is older doesn't say so, the host does.
+	expect(t, yesterday.Fail(t, "destroy", "-refresh=false"), "metadata on the host has deletion_protection",
+		"Host: kvm2", "first set deletion_protection = false")
+	sameMachine()
 	refused := "Error: Virtual machine is protected"
 	expect(t, tf.Fail(t, "plan", "-replace="+address), refused, "leave -replace out")
 	tf.Run(t, "taint", address)
@@ -112,6 +118,9 @@ func TestAccVirtualMachine_taintedAndRefused(t *testing.T) {
 	tf.Config(t, acctest.Config(l)+halted.String()+twin.named("twin"))
 	expect(t, tf.Fail(t, "apply"), "Error: Duplicate virtual machine name")
 	sameMachine()
+	tf.Config(t, acctest.Config(l)+halted.String()+halted.named("twin")+
+		"import {\n  to = virtfleet_virtual_machine.twin\n  id = "+quote(name)+"\n}\n")
+	expect(t, tf.Fail(t, "plan"), "Error: Duplicate virtual machine name", "both have its id")
 	tf.Config(t, acctest.On(l, "kvm2")+halted.String())
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)

@@ -1,6 +1,7 @@
 package virtualmachine_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -225,6 +226,19 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 		ExpectError: inOrder("Virtual machine runs on a fenced host: "+name,
 			`hosts.kvm1 has fenced = true, but host "kvm1" answers and runs`, "remove fenced"),
 	}, resource.TestStep{
+		// Off when it was planned, and up again when the plan is applied.
+		PreConfig: func() {
+			if err := onHosts(t, l, name, "running", "")(nil); err != nil {
+				t.Error(err)
+			}
+			l.Virsh(t, "kvm1", "destroy", name)
+		},
+		Config: hosts(acctest.Host{Of: kvm1, Settings: "fenced = true"}, acctest.Host{Of: kvm2}),
+		ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{betweenPlanAndApply(func() {
+			l.Virsh(t, "kvm1", "start", name)
+		})}},
+		ExpectError: inOrder("Virtual machine runs on a fenced host: "+name, "remove fenced"),
+	}, resource.TestStep{
 		// Given up: the VM is created again elsewhere.
 		PreConfig: func() {
 			if err := onHosts(t, l, name, "running", "")(nil); err != nil {
@@ -252,4 +266,11 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 		ConfigPlanChecks:  changes(plancheck.ResourceActionNoop),
 		ConfigStateChecks: state("kvm2"),
 	})
+}
+
+// betweenPlanAndApply is what someone does on the hosts once the plan is there.
+type betweenPlanAndApply func()
+
+func (do betweenPlanAndApply) CheckPlan(context.Context, plancheck.CheckPlanRequest, *plancheck.CheckPlanResponse) {
+	do()
 }

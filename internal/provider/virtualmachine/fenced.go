@@ -11,16 +11,16 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/path"
 )
 
-// checkFenced asks the fenced hosts about a VM that no other host has, before it is created again. It returns an error
-// if one of them still runs it: two guests would write to its disks. It warns about one that answers, and about the
-// disks that a guest on a host which isn't off would share with the new one.
+// checkFenced asks the fenced hosts about a VM that no other host has, before it is created again, in the plan and once
+// more in the apply. It returns an error if one of them still runs it: two guests would write to its disks. It warns
+// about one that answers, and about the disks that a guest on a host which isn't off would share with the new one.
 func (r *Resource) checkFenced(ctx context.Context, m *model) (diags diag.Diagnostics) {
 	fenced := r.Data.Fleet.FencedHosts()
 	if len(fenced) == 0 || m.Name.IsNull() {
 		return nil
 	}
-	answers := r.Data.Fleet.AskFenced(ctx, text(m.ID))
 	name := text(m.Name)
+	answers := r.Data.Fleet.AskFenced(ctx, text(m.ID), name)
 	for _, a := range answers {
 		if a.Runs {
 			diags.AddError("Virtual machine runs on a fenced host: "+name, fmt.Sprintf(

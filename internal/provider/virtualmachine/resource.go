@@ -64,6 +64,12 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	if !r.Asks("create", noun, &resp.Diagnostics) {
 		return
 	}
+	if status.StartsOnCreate(plan.runStrategy()) { // A host may be up again since the VM was planned.
+		resp.Diagnostics.Append(r.checkFenced(ctx, &plan)...)
+		if resp.Diagnostics.HasError() {
+			return
+		}
+	}
 
 	began := time.Now()
 	working, cancel := tfdiag.Limited(ctx, "timeouts.create", timeout)
@@ -197,7 +203,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	desired.Spec, _, _ = p.takeBack(desired.Spec)
 	o := p.plan()
 	desired.UpdatePolicy, desired.Power, desired.Migration = o.policy, o.power, config.migrationOptions()
-	desired.Transient, desired.Lost = p.transient, p.lost
+	desired.Transient, desired.Lost, desired.Known = p.transient, p.lost, p.known()
 	desired.Applied, desired.Made = p.applied, r.Data.Volumes.AllMade()
 	last, vm, late, err := r.move(working, p, desired)
 	resp.Diagnostics.Append(late...)
