@@ -2,8 +2,8 @@ package domain
 
 import "slices"
 
-// Appeared returns the paths of the devices that have has and want would remove, although none of known has them: the VM
-// got them after known was read. A kind of device that want doesn't declare is left alone.
+// Appeared returns the paths of the devices that have has and want would remove, although none of known has them: the
+// VM got them after known was read. A kind of device that want doesn't declare is left alone.
 func Appeared(have, want Spec, known ...Spec) []string {
 	var paths []string
 	declared := want.deviceKeys()
@@ -22,8 +22,8 @@ func Appeared(have, want Spec, known ...Spec) []string {
 	return paths
 }
 
-// deviceKeys returns the keys of the devices of each kind of which a VM may have several, by the kind's path. Kinds that
-// aren't declared have none.
+// deviceKeys returns the keys of the devices of each kind of which a VM may have several, by the kind's path. Kinds
+// that aren't declared have none.
 func (s Spec) deviceKeys() map[string]map[string]bool {
 	kinds := map[string]map[string]bool{"disks": keySet(s.Disks), "interfaces": keySet(s.Interfaces)}
 	for _, f := range Families {

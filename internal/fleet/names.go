@@ -21,6 +21,8 @@ type (
 	LastKnown = inventory.LastKnown
 	// Listed is one VM of the fleet.
 	Listed = inventory.Listed
+	// FencedAnswer is inventory.FencedAnswer.
+	FencedAnswer = inventory.FencedAnswer
 	// FileMark is what tells a file of one host from another host's at the same path.
 	FileMark = inventory.FileMark
 	// HostConfig configures one host.

@@ -9,39 +9,52 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 )
 
-// checkFenced asks the fenced hosts about a VM that no other host has, before it is created again, in the plan and once
-// more in the apply. It returns an error if one of them still runs it: two guests would write to its disks. It warns
-// about one that answers, and about the disks that a guest on a host which isn't off would share with the new one.
-func (r *Resource) checkFenced(ctx context.Context, m *model) (diags diag.Diagnostics) {
-	fenced := r.Data.Fleet.FencedHosts()
-	if len(fenced) == 0 || m.Name.IsNull() {
-		return nil
+// refuseFenced returns an error if a fenced host answers and runs the VM, which is to be created or started elsewhere:
+// two guests would write to its disks. A plan asks, and its apply asks once more: the host may be up again since. A VM that
+// isn't in the state is known by its name.
+func (r *Resource) refuseFenced(ctx context.Context, m *model) (answers []fleet.FencedAnswer, diags diag.Diagnostics) {
+	if r.Data.Unknown || len(r.Data.Fleet.FencedHosts()) == 0 || m.Name.IsNull() || m.Name.IsUnknown() {
+		return nil, nil
 	}
 	name := text(m.Name)
-	answers := r.Data.Fleet.AskFenced(ctx, text(m.ID), name)
+	answers = r.Data.Fleet.AskFenced(ctx, text(m.ID), name)
 	for _, a := range answers {
 		if a.Runs {
 			diags.AddError("Virtual machine runs on a fenced host: "+name, fmt.Sprintf(
-				"hosts.%[1]s has fenced = true, but host %[1]q answers and runs virtual machine %[2]q. Created again, the "+
-					"virtual machine would run twice, and two guests could write to one disk.\n\nIf the host is up again, or the "+
-					"wrong host was fenced, remove fenced. If it is to be given up, switch it off, then plan again.", a.Host, name))
-			return diags
+				"hosts.%[1]s has fenced = true, but host %[1]q answers and runs virtual machine %[2]q. Created or started on "+
+					"another host, the virtual machine would run twice, and two guests could write to one disk.\n\nIf the host "+
+					"is up again, or the wrong host was fenced, remove fenced. If it is to be given up, switch it off, then plan "+
+					"again.", a.Host, name))
+			break
 		}
 	}
+	return answers, diags
+}
+
+// checkFenced asks the fenced hosts about a VM before a plan creates it again or starts it. It returns the error of
+// refuseFenced, or warnings about the hosts that answer.
+func (r *Resource) checkFenced(ctx context.Context, m *model) diag.Diagnostics {
+	answers, diags := r.refuseFenced(ctx, m)
+	if diags.HasError() {
+		return diags
+	}
+	name := text(m.Name)
 	for _, a := range answers {
-		says := "It doesn't run virtual machine %[2]q, which would be created again on another host. If someone, or " +
-			"autostart, starts it on this host then, it runs twice."
+		says := "It doesn't run virtual machine %[2]q, which would be started on another host. If someone, or autostart, " +
+			"starts it on this host then, it runs twice. What else runs there may write to the same disks."
 		if a.Unknown {
-			says = "Its libvirt doesn't say whether it runs virtual machine %[2]q, which would be created again on another " +
-				"host: then it may run twice, and two guests may write to one disk."
+			says = "Its libvirt doesn't say whether it runs virtual machine %[2]q, which would be started on another host: " +
+				"then it may run twice, and two guests may write to one disk."
 		}
 		diags.AddWarning("Fenced host answers: "+a.Host, fmt.Sprintf("hosts.%[1]s has fenced = true, but host %[1]q "+
 			"answers. "+says+"\n\nIf the host is up again, remove fenced before anything is applied. If it is to be given "+
 			"up, switch it off.", a.Host, name))
 	}
-	return append(diags, m.warnSharedWith(fenced)...)
+	return diags
 }
 
 // warnSharedWith warns about the disks on network storage of a VM whose last host is fenced: whoever reaches them can

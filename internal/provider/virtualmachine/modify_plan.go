@@ -190,8 +190,18 @@ func (r *Resource) checkWithFleet(
 		if diags.HasError() {
 			return diags
 		}
+		if status.StartsOnCreate(p.config.runStrategy()) {
+			if _, diags = r.refuseFenced(ctx, p.config); diags.HasError() {
+				return diags
+			}
+		}
 		problems, err = r.Data.Fleet.CheckCreate(ctx, desired)
 	} else {
+		if o.starts() {
+			if diags.Append(r.checkFenced(ctx, p.state)...); diags.HasError() {
+				return diags
+			}
+		}
 		problems, err = r.Data.Fleet.CheckUpdate(ctx, text(p.state.ID), p.state.lastKnown(), desired)
 		if err == nil {
 			var blockers []fleet.Problem

@@ -82,6 +82,9 @@ type outcome struct {
 	diags   diag.Diagnostics
 }
 
+// starts reports whether the apply starts a VM that is off.
+func (o outcome) starts() bool { return o.power != nil && o.power.Action == status.Start }
+
 // plan returns what an apply will do. It is a pure function.
 func (p planning) plan() outcome {
 	o := outcome{planned: p.plannedValues(), policy: p.config.updatePolicy()}

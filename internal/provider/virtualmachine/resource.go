@@ -64,9 +64,9 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	if !r.Asks("create", noun, &resp.Diagnostics) {
 		return
 	}
-	if status.StartsOnCreate(plan.runStrategy()) { // A host may be up again since the VM was planned.
-		resp.Diagnostics.Append(r.checkFenced(ctx, &plan)...)
-		if resp.Diagnostics.HasError() {
+	if status.StartsOnCreate(plan.runStrategy()) {
+		_, diags := r.refuseFenced(ctx, &plan)
+		if resp.Diagnostics.Append(diags...); resp.Diagnostics.HasError() {
 			return
 		}
 	}
@@ -141,6 +141,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 		if resp.Diagnostics.HasError() {
 			return
 		}
+		resp.Diagnostics.Append(state.warnSharedWith(r.Data.Fleet.FencedHosts())...)
 		resp.Diagnostics.Append(state.warnLost(r.Data.Fleet.FencedHosts())...)
 		resp.Diagnostics.Append(state.warnMadeAnew(r.Data.Fleet.FencedHosts())...)
 		resp.Diagnostics.Append(state.warnReusedDisks()...)
@@ -202,6 +203,12 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	desired := config.toFleet(&state)
 	desired.Spec, _, _ = p.takeBack(desired.Spec)
 	o := p.plan()
+	if o.starts() {
+		if _, diags := r.refuseFenced(ctx, &state); diags.HasError() {
+			resp.Diagnostics.Append(diags...)
+			return
+		}
+	}
 	desired.UpdatePolicy, desired.Power, desired.Migration = o.policy, o.power, config.migrationOptions()
 	desired.Transient, desired.Lost, desired.Known = p.transient, p.lost, p.known()
 	desired.Applied, desired.Made = p.applied, r.Data.Volumes.AllMade()
