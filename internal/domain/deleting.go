@@ -32,10 +32,3 @@ func writeDeleting(vm *etree.Element, d *Deleting) {
 	setAttr(deleting, "owner", d.Owner)
 	setAttr(deleting, "since", d.Since.UTC().Format(time.RFC3339))
 }
-
-func sameDeleting(a, b *Deleting) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Owner == b.Owner && sameSecond(a.Since, b.Since)
-}

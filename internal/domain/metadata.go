@@ -2,8 +2,6 @@ package domain
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -208,9 +206,7 @@ func (d *Definition) SetMetadata(m Metadata) error {
 	vm := d.metadataElement()
 	if vm == nil {
 		metadata := ensure(d.root(), "metadata", "description", "title", "genid", "uuid", "name")
-		vm = etree.NewElement("vm")
-		vm.Space = MetadataKey
-		vm.CreateAttr("xmlns:"+MetadataKey, MetadataNamespace)
+		vm = newMetadataElement()
 		insert(metadata, vm)
 	}
 	setAttr(vm, "version", strconv.Itoa(metadataVersion))
@@ -223,6 +219,13 @@ func (d *Definition) SetMetadata(m Metadata) error {
 		}
 	}
 	return nil
+}
+
+func newMetadataElement() *etree.Element {
+	vm := etree.NewElement("vm")
+	vm.Space = MetadataKey
+	vm.CreateAttr("xmlns:"+MetadataKey, MetadataNamespace)
+	return vm
 }
 
 // write replaces the children that this version knows.
@@ -298,53 +301,16 @@ func (m Metadata) write(vm *etree.Element) {
 	writeLeftVolumes(vm, m.LeftVolumes)
 }
 
-// sameMetadata compares by meaning: an empty map equals no map, and times have the precision that is written.
-func sameMetadata(a, b Metadata) bool {
-	if (a.Creating == nil) != (b.Creating == nil) {
-		return false
-	}
-	if a.Creating != nil {
-		if a.Creating.Owner != b.Creating.Owner || a.Creating.SpecHash != b.Creating.SpecHash ||
-			a.Creating.Started != b.Creating.Started || !sameSecond(a.Creating.Since, b.Creating.Since) {
-			return false
-		}
-	}
-	if (a.Restarting == nil) != (b.Restarting == nil) {
-		return false
-	}
-	if a.Restarting != nil {
-		if a.Restarting.Owner != b.Restarting.Owner || a.Restarting.Forced != b.Restarting.Forced ||
-			!sameSecond(a.Restarting.Since, b.Restarting.Since) {
-			return false
-		}
-	}
-	if (a.Eviction == nil) != (b.Eviction == nil) {
-		return false
-	}
-	if a.Eviction != nil {
-		if a.Eviction.Host != b.Eviction.Host || a.Eviction.HostUUID != b.Eviction.HostUUID ||
-			a.Eviction.Owner != b.Eviction.Owner || !sameSecond(a.Eviction.Since, b.Eviction.Since) {
-			return false
-		}
-	}
-	return sameStarting(a.Starting, b.Starting) && sameDeleting(a.Deleting, b.Deleting) &&
-		maps.Equal(a.HostLabels, b.HostLabels) && maps.Equal(a.Avoids, b.Avoids) &&
-		a.EvictionStrategy == b.EvictionStrategy && maps.Equal(a.Labels, b.Labels) &&
-		maps.Equal(a.Devices, b.Devices) && maps.Equal(a.ExtraDevices, b.ExtraDevices) &&
-		maps.Equal(a.DeviceClasses, b.DeviceClasses) &&
-		slices.Equal(a.SharedDisks, b.SharedDisks) && a.RunStrategy == b.RunStrategy &&
-		maps.Equal(a.OwnDisks, b.OwnDisks) && maps.Equal(a.Applied, b.Applied) &&
-		a.Host == b.Host && maps.Equal(a.Staged, b.Staged) && maps.Equal(a.Unfinished, b.Unfinished) &&
-		a.FreshNVRAM == b.FreshNVRAM && a.VariablesOf == b.VariablesOf && a.DedicatedCPUs == b.DedicatedCPUs &&
-		slices.Equal(a.Kept, b.Kept) && a.Generation == b.Generation &&
-		sameMigrations(a.Migrations, b.Migrations) && slices.Equal(a.Copies, b.Copies) &&
-		slices.Equal(a.LeftVolumes, b.LeftVolumes) &&
-		pick(a.TerminationGracePeriod, nil, -1) == pick(b.TerminationGracePeriod, nil, -1) &&
-		(a.DeletionProtection == nil) == (b.DeletionProtection == nil) &&
-		pick(a.DeletionProtection, nil, false) == pick(b.DeletionProtection, nil, false)
-}
+// sameMetadata reports whether both are written as the same XML: an empty map equals no map, and times have the
+// precision that is written.
+func sameMetadata(a, b Metadata) bool { return a.xml() == b.xml() }
 
-func sameSecond(a, b time.Time) bool { return a.Truncate(time.Second).Equal(b.Truncate(time.Second)) }
+// xml returns what write writes into a new element.
+func (m Metadata) xml() string {
+	vm := newMetadataElement()
+	m.write(vm)
+	return render(vm)
+}
 
 // recordedNames returns the keys of devices without our alias, as Metadata does.
 func (d *Definition) recordedNames() map[string]string {

@@ -34,10 +34,3 @@ func writeStarting(vm *etree.Element, s *Starting) {
 	setAttr(starting, "host-uuid", s.HostUUID)
 	setAttr(starting, "since", s.Since.UTC().Format(time.RFC3339))
 }
-
-func sameStarting(a, b *Starting) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.Owner == b.Owner && a.HostUUID == b.HostUUID && sameSecond(a.Since, b.Since)
-}

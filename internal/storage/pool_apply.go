@@ -91,50 +91,23 @@ func (s *Storage) ApplyPool(
 
 func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettings) error {
 	is, err := h.StoragePool(ctx, p.Name)
-	made := errors.Is(err, libvirt.ErrNotFound)
-	if err != nil && !made {
+	isMissing := errors.Is(err, libvirt.ErrNotFound)
+	switch {
+	case isMissing:
+	case err != nil:
 		return err
-	}
-	if !made && settings.UUID != "" && settings.UUID != is.UUID {
+	case settings.UUID != "" && settings.UUID != is.UUID:
 		return fmt.Errorf("%w: the host has another storage pool %q", libvirt.ErrExists, p.Name)
 	}
-	if err := completeSettings(ctx, h, p.Name, is, made, &settings); err != nil {
+	if err := completeSettings(ctx, h, p.Name, is, isMissing, &settings); err != nil {
 		return err
 	}
-	if made {
-		err = definePool(ctx, h, p, settings)
+	if isMissing {
+		err = createPool(ctx, h, p, settings)
 	} else {
-		err = changePool(ctx, h, p.Mounted(), is, settings.Build)
-	}
-	setAutostart := func() error {
-		if settings.Autostart == nil || !made && is.Autostart == *settings.Autostart {
-			return nil
-		}
-		return h.SetStoragePoolAutostart(ctx, p.Name, *settings.Autostart)
-	}
-	// Of a pool that wasn't active, this comes before the start: if this run is killed, an active pool may be taken for a
-	// complete one. One that was active and is changed is started again first: VMs need it.
-	first := made || !is.Active
-	if err == nil && first {
-		err = setAutostart()
-	}
-	if err == nil {
-		begun := ""
-		if !made && settings.Build {
-			begun = is.UUID
-		}
-		err = startPool(ctx, h, p, begun)
-	}
-	if err == nil && !first {
-		err = setAutostart()
-	}
-	if err == nil {
-		err = setPermissions(ctx, h, p, made)
+		err = updatePool(ctx, h, p, is, settings)
 	}
 	if err != nil {
-		if made {
-			err = errors.Join(err, undoDefinition(ctx, h, p.Name, settings))
-		}
 		return err
 	}
 	if err := setMark(ctx, h, sharedMark+p.Name, settings.Shared && !SharedType(p.Type)); err != nil {
@@ -142,7 +115,7 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	}
 	// libvirt reads the content of a pool that it starts. On Gluster, that takes ten seconds or more.
 	switch {
-	case made || !is.Active:
+	case isMissing || !is.Active:
 	case settings.MustRefresh:
 		err = h.RefreshStoragePool(ctx, p.Name)
 	default:
@@ -156,6 +129,60 @@ func applyPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettin
 	default:
 		return endRecords(ctx, h, p.Name) // No caller may be left to remove them.
 	}
+}
+
+// createPool defines a pool that is missing, and starts it. A pool that can't be started is undefined again.
+func createPool(ctx context.Context, h *libvirt.Host, p Pool, settings PoolSettings) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, undoDefinition(ctx, h, p.Name, settings))
+		}
+	}()
+	if err := definePool(ctx, h, p, settings); err != nil {
+		return err
+	}
+	// This comes before the start: if this run is killed, an active pool may be taken for a complete one.
+	if settings.Autostart != nil {
+		if err := h.SetStoragePoolAutostart(ctx, p.Name, *settings.Autostart); err != nil {
+			return err
+		}
+	}
+	if err := startPool(ctx, h, p, ""); err != nil {
+		return err
+	}
+	return setPermissions(ctx, h, p, true)
+}
+
+// updatePool changes a pool that the host has, and starts it.
+func updatePool(
+	ctx context.Context, h *libvirt.Host, p Pool, is *libvirt.StoragePool, settings PoolSettings,
+) error {
+	if err := changePool(ctx, h, p.Mounted(), is, settings.Build); err != nil {
+		return err
+	}
+	start := func() error {
+		begun := ""
+		if settings.Build {
+			begun = is.UUID
+		}
+		return startPool(ctx, h, p, begun)
+	}
+	setAutostart := func() error {
+		if settings.Autostart == nil || is.Autostart == *settings.Autostart {
+			return nil
+		}
+		return h.SetStoragePoolAutostart(ctx, p.Name, *settings.Autostart)
+	}
+	steps := []func() error{setAutostart, start} // As in createPool.
+	if is.Active {
+		slices.Reverse(steps) // A change of it has stopped it, and VMs need it.
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return setPermissions(ctx, h, p, false)
 }
 
 // undoDefinition undefines a pool that can't be started, and removes the record that ApplyPool has written for it.

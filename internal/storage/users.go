@@ -384,9 +384,9 @@ func volumesWith(ctx context.Context, h *libvirt.Host, pool string, files []stri
 	}
 	if err != nil {
 		// The cause is text alone: that the pool isn't there now must not be taken for a pool without volumes.
-		return nil, fmt.Errorf("%w: a virtual machine on host %q has %s, which libvirt doesn't know, and storage pool %q "+
-			"can't be read again to see what that file is based on (libvirt stops a pool that it can't read): %s",
-			libvirt.ErrBusy, h.Name(), files[i], pool, err.Error())
+		return nil, fmt.Errorf("%w: on host %q, storage pool %q can't be read again. A virtual machine has %s in it, which "+
+			"libvirt doesn't know, so what that file is based on is unknown. libvirt stops a pool that it can't read: %s",
+			libvirt.ErrBusy, h.Name(), pool, files[i], err.Error())
 	}
 	return read, nil
 }

@@ -14,69 +14,73 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
 )
 
-// markAll writes the eviction request into every VM that is to leave, so that every reader sees it from the beginning.
+// markAll writes the eviction request into every VM that is to leave, so that every reader sees it from the beginning,
+// and completes what an earlier drain has recorded.
 func (d *drainRun) markAll(ctx context.Context) {
 	var marking errgroup.Group
 
 	marking.SetLimit(inspectionsAtOnce)
 
-	for _, s := range d.steps {
-		if !s.Done() && evacuation.RequestsEviction(s.Method) {
-			marking.Go(func() error {
-				if err := d.drainer.requestEviction(ctx, s.UUID, d.Host); err != nil {
-					d.drainer.log.WarnContext(ctx, "eviction request not written", "name", s.Name, "error", err.Error())
-
-					d.mu.Lock()
-					d.unmarked[s.UUID] = true // Its step tries again first.
-					d.mu.Unlock()
-				}
-
-				return nil
-			})
-		}
-	}
-
-	for i, s := range d.steps {
-		if s.Done() && s.Autostart {
-			marking.Go(func() error {
-				// It is off, and Release restored its autostart when the earlier drain was given up.
-				err := d.drainer.mover.WithVMLocked(ctx, s.UUID, d.lastKnown(), "evicting",
-					func(ctx context.Context, vm *inventory.VM) error {
-						if vm.Host != d.Host || !vm.Autostart {
-							return nil
-						}
-
-						return d.suspendAutostart(ctx, i, vm)
-					})
-				if err != nil && !inventory.IsNotFound(err) {
-					d.drainer.log.WarnContext(ctx, "autostart not suspended", "name", s.Name, "error", err.Error())
-				}
-
-				return nil
-			})
-		}
-	}
-
-	for _, s := range d.steps {
-		if !s.Done() && s.Ran { // It may have left as well.
-			marking.Go(func() error {
-				d.noteKeptByKilled(ctx, s.UUID)
-
-				return nil
-			})
-		}
-	}
-
-	for _, s := range d.gone {
+	start := func(do func()) {
 		marking.Go(func() error {
-			d.noteKeptByKilled(ctx, s.UUID) // Then the record of the move is closed.
-			d.tryClearEviction(ctx, s)
+			do()
 
 			return nil
 		})
 	}
 
+	for _, s := range d.steps {
+		if !s.Done() && evacuation.RequestsEviction(s.Method) {
+			start(func() { d.mark(ctx, s.UUID, s.Name) })
+		}
+	}
+
+	for i, s := range d.steps {
+		if s.Done() && s.Autostart {
+			start(func() { d.suspendAgain(ctx, i, s.UUID, s.Name) })
+		}
+	}
+
+	for _, s := range d.steps {
+		if !s.Done() && s.Ran { // It may have left as well.
+			start(func() { d.noteKeptByKilled(ctx, s.UUID) })
+		}
+	}
+
+	for _, s := range d.gone {
+		start(func() {
+			d.noteKeptByKilled(ctx, s.UUID) // Then the record of the move is closed.
+			d.tryClearEviction(ctx, s)
+		})
+	}
+
 	_ = marking.Wait()
+}
+
+// mark writes the eviction request into a VM. If that fails, the VM's step tries again first.
+func (d *drainRun) mark(ctx context.Context, uuid, name string) {
+	if err := d.drainer.requestEviction(ctx, uuid, d.Host); err != nil {
+		d.drainer.log.WarnContext(ctx, "eviction request not written", "name", name, "error", err.Error())
+
+		d.mu.Lock()
+		d.unmarked[uuid] = true
+		d.mu.Unlock()
+	}
+}
+
+// suspendAgain suspends the autostart of a VM that is off: Release restored it when the earlier drain was given up.
+func (d *drainRun) suspendAgain(ctx context.Context, step int, uuid, name string) {
+	err := d.drainer.mover.WithVMLocked(ctx, uuid, d.lastKnown(), "evicting",
+		func(ctx context.Context, vm *inventory.VM) error {
+			if vm.Host != d.Host || !vm.Autostart {
+				return nil
+			}
+
+			return d.suspendAutostart(ctx, step, vm)
+		})
+	if err != nil && !inventory.IsNotFound(err) {
+		d.drainer.log.WarnContext(ctx, "autostart not suspended", "name", name, "error", err.Error())
+	}
 }
 
 // requestEviction writes into the VM's metadata that it is to leave the host. It doesn't wait longer for the VM's lock

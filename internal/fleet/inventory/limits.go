@@ -42,8 +42,8 @@ var limitRemedies = []struct {
 	},
 	{
 		regexp.MustCompile(`cfs_quota_us|cfs_period_us`),
-		"With cgroup v1, quota / period of the virtual CPUs, the emulator and the I/O threads can't be more " +
-			"than global_quota / global_period in cpu, nor that more than what the VM's partition has.",
+		"With cgroup v1, each quota divided by its period (of the virtual CPUs, the emulator and the I/O threads) must be " +
+			"at most cpu.global_quota / cpu.global_period. That must be at most the limit of the VM's partition.",
 	},
 	{
 		regexp.MustCompile(`'?shares'? .*must be in range`),

@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Reason codes. The reasons of a VM's own definition are KubeVirt's, in its order, including the one that KubeVirt
-// misspells. The others are named alike.
+// Reason codes. The reasons of a VM's own definition are KubeVirt's, in its order, including
+// "CPUModeLiveMigratable", which lacks the "Not" there, too. The others are named alike.
 const (
-	InterfaceNotLiveMigratable       = "InterfaceNotLiveMigratable"
-	CPUModeNotLiveMigratable         = "CPUModeLiveMigratable"
-	HostDeviceNotLiveMigratable      = "HostDeviceNotLiveMigratable"
-	SEVNotLiveMigratable             = "SEVNotLiveMigratable"
-	TDXNotLiveMigratable             = "TDXNotLiveMigratable"
-	SecureExecutionNotLiveMigratable = "SecureExecutionNotLiveMigratable"
-	NoTSCFrequencyNotLiveMigratable  = "NoTSCFrequencyNotLiveMigratable"
-	HypervPassthroughNotMigratable   = "HypervPassthroughNotLiveMigratable"
-	VirtIOFSNotLiveMigratable        = "VirtIOFSNotLiveMigratable"
-	PersistentReservationNotMigrat   = "PersistentReservationNotLiveMigratable"
-	DisksNotLiveMigratable           = "DisksNotLiveMigratable"
+	InterfaceNotLiveMigratable             = "InterfaceNotLiveMigratable"
+	CPUModeNotLiveMigratable               = "CPUModeLiveMigratable"
+	HostDeviceNotLiveMigratable            = "HostDeviceNotLiveMigratable"
+	SEVNotLiveMigratable                   = "SEVNotLiveMigratable"
+	TDXNotLiveMigratable                   = "TDXNotLiveMigratable"
+	SecureExecutionNotLiveMigratable       = "SecureExecutionNotLiveMigratable"
+	NoTSCFrequencyNotLiveMigratable        = "NoTSCFrequencyNotLiveMigratable"
+	HypervPassthroughNotLiveMigratable     = "HypervPassthroughNotLiveMigratable"
+	VirtIOFSNotLiveMigratable              = "VirtIOFSNotLiveMigratable"
+	PersistentReservationNotLiveMigratable = "PersistentReservationNotLiveMigratable"
+	DisksNotLiveMigratable                 = "DisksNotLiveMigratable"
 
 	// SnapshotsNotMigratable: libvirt refuses to move a VM that has snapshots, even a stopped one.
 	SnapshotsNotMigratable = "SnapshotsNotMigratable"
@@ -81,7 +81,8 @@ type reasonTrait uint8
 const (
 	// ofStorage: the reason doesn't apply where the disks are copied.
 	ofStorage reasonTrait = 1 << iota
-	// temporary: it passes, and is not about the VM.
+	// temporary: it passes, and is not about the VM. This is for a reason that always passes. A check whose reason passes
+	// only in some cases calls blockForNow for these.
 	temporary
 	// ofNeighbours: the reason is about other VMs of the target.
 	ofNeighbours
@@ -100,11 +101,11 @@ var knownReasons = []struct {
 	{HostDeviceNotLiveMigratable, 0},
 	{SEVNotLiveMigratable, 0},
 	{TDXNotLiveMigratable, 0},
-	{SecureExecutionNotLiveMigratable, ofStorage},
+	{SecureExecutionNotLiveMigratable, ofStorage}, // As in KubeVirt, see StorageBlockers.
 	{NoTSCFrequencyNotLiveMigratable, 0},
-	{HypervPassthroughNotMigratable, 0},
+	{HypervPassthroughNotLiveMigratable, 0},
 	{VirtIOFSNotLiveMigratable, 0},
-	{PersistentReservationNotMigrat, 0},
+	{PersistentReservationNotLiveMigratable, 0},
 	{DisksNotLiveMigratable, ofStorage},
 	{SnapshotsNotMigratable, 0},
 	{BlockJobsNotLiveMigratable, 0},

@@ -122,7 +122,7 @@ func (f *blockerList) checkHostFeatures(facts domain.Mobility) {
 		}
 	}
 	if facts.HypervPassthrough {
-		f.block(HypervPassthroughNotMigratable, "platform.hyperv.mode", "its Hyper-V features are whatever its host has",
+		f.block(HypervPassthroughNotLiveMigratable, "platform.hyperv.mode", "its Hyper-V features are whatever its host has",
 			"List the features instead of mode='passthrough'.")
 	}
 }
@@ -149,7 +149,7 @@ func (f *blockerList) checkHostHelpers(facts domain.Mobility) {
 	}
 	for _, disk := range facts.Disks {
 		if disk.Reservations {
-			f.block(PersistentReservationNotMigrat, "disks."+disk.Key,
+			f.block(PersistentReservationNotLiveMigratable, "disks."+disk.Key,
 				fmt.Sprintf("disk %q uses SCSI persistent reservations, which stay with its host", disk.Key),
 				"Detach the disk, or shut the VM down.")
 		}

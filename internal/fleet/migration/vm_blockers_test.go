@@ -101,7 +101,7 @@ func TestDomainBlockers_ofARunningVM(t *testing.T) {
 			want:     []string{NoTSCFrequencyNotLiveMigratable},
 		},
 		"Hyper-V passthrough": {
-			elements: `<features><hyperv mode='passthrough'/></features>`, want: []string{HypervPassthroughNotMigratable},
+			elements: `<features><hyperv mode='passthrough'/></features>`, want: []string{HypervPassthroughNotLiveMigratable},
 		},
 		"virtiofs": {
 			devices: `<filesystem><driver type='virtiofs'/><target dir='data'/></filesystem>`,
@@ -164,11 +164,11 @@ func TestDomainBlockers_ofARunningVM(t *testing.T) {
 		"reservations": {
 			devices: `<disk type='block'><source dev='/dev/sdb'><reservations managed='yes'/></source>` +
 				`<target dev='sda'/></disk>`,
-			want: []string{PersistentReservationNotMigrat},
+			want: []string{PersistentReservationNotLiveMigratable},
 		},
 		"all at once": {
 			elements: `<launchSecurity type='sev'/><features><hyperv mode='passthrough'/></features>`, devices: pci,
-			want: []string{HostDeviceNotLiveMigratable, SEVNotLiveMigratable, HypervPassthroughNotMigratable},
+			want: []string{HostDeviceNotLiveMigratable, SEVNotLiveMigratable, HypervPassthroughNotLiveMigratable},
 		},
 	}
 	for name, tt := range tests {

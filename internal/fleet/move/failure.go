@@ -63,11 +63,11 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 			"list\" there, as root, tries it. peer_to_peer = false in migration_options needs no such way. If it does, see the "+
 			"logs of libvirt and QEMU on both hosts (%[3]s).", from.Name, to.Name, inventory.QEMULogPath(vm.Name))
 	case errors.Is(err, migration.ErrNoTLS):
-		e.Remedy = fmt.Sprintf("Both hosts need the CA's certificate (ca-cert.pem) and their own (server-cert.pem, "+
-			"server-key.pem, client-cert.pem, client-key.pem) where migrate_tls_x509_cert_dir or "+
-			"default_tls_x509_cert_dir in /etc/libvirt/qemu.conf says (/etc/pki/qemu by default), readable for QEMU's user; "+
-			"that of host %q must be for the name or address at which the other reaches it. Or choose transport ssh_relay, "+
-			"which needs none.", to.Name)
+		e.Remedy = fmt.Sprintf("Both hosts need the CA's certificate (ca-cert.pem) and their own certificates and keys "+
+			"(server-cert.pem, server-key.pem, client-cert.pem, client-key.pem), readable for QEMU's user. They belong in the "+
+			"directory that migrate_tls_x509_cert_dir or default_tls_x509_cert_dir in /etc/libvirt/qemu.conf names (default: "+
+			"/etc/pki/qemu). The certificate of host %q must be valid for the name or address at which the other host "+
+			"reaches it. Or choose transport ssh_relay, which needs no certificates.", to.Name)
 	case errors.Is(err, migration.ErrBlocked): // The blockers say what to do.
 	case errors.Is(err, libvirt.ErrUnsafe):
 		e.Remedy = migration.UnsafeRemedy + "."

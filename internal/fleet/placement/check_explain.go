@@ -124,53 +124,57 @@ func explain(d Desired, candidates []candidate, like inventory.Problem) []invent
 	return problems
 }
 
+// attributeRemedies are what to do about a problem with an attribute, the first that matches. "*" is any text.
+var attributeRemedies = []struct{ attribute, remedy string }{
+	{"", "Change what it names, or use a host with another version of libvirt or QEMU."},
+	{"memory.size", "Use a smaller memory.size, stop or move other VMs, or raise the host's memory_limit."},
+	{"host", "Choose another host. Or bring the host back if it doesn't answer, and set its fenced and schedulable in " +
+		"hosts to what is true now."},
+	{"machine_type", remedyOfMachines},
+	{"arch", remedyOfMachines},
+	{"cpu.cachetune", remedyOfAllocations},
+	{"cpu.memorytune", remedyOfAllocations},
+	{"cpu.pin", remedyOfPins},
+	{"cpu.emulator_pin", remedyOfPins},
+	{"cpu.iothread_pin", remedyOfPins},
+	{"cpu.*", "Use fewer virtual CPUs, or a host or machine type that takes more."},
+	{"placement.host_labels", "Give a host these labels in hosts, or ask for others."},
+	{"labels", "Add a host, move the other VM, or give this VM other labels."},
+	{"placement.anti_affinity", "Add a host, move one of the VMs, or set required = false to avoid them only where " +
+		"possible."},
+	{"type", `Use a type that the host offers; type = "qemu" runs anywhere, slowly.`},
+	{"devices.host_devices.*.class", "List more devices of the class in hosts.<name>.devices, or stop or move the VM " +
+		"that has one."},
+	{"interfaces.*", "Create and start it on the host, or use one that is there."},
+	{"disks.*.volume", "Create the volume on the host, or correct its path. If it was made without libvirt, " +
+		"\"virsh pool-refresh\" finds it."},
+	{"disks.*.pool", "Correct the name, create the storage pool on the host, make room in it, or use another one. If a " +
+		"virtfleet_storage_pool creates it, refer to the name of that. If the room was made without libvirt, " +
+		"\"virsh pool-refresh\" finds it. storage_overprovisioning_factor of the host limits what its volumes may grow " +
+		"to."},
+	{"disks.*.image", "Correct the id, or have the virtfleet_image on the host, before the VM. If you declare it, " +
+		"refer to the id of that. If the volume was made without libvirt, \"virsh pool-refresh\" finds it."},
+	{"disks.*.size", "Declare at least as much as the image has."},
+	{"disks.*", remedyOfFiles},
+	{"kernel.*", remedyOfFiles},
+}
+
+const (
+	remedyOfMachines    = "Use one that the host offers: \"virsh capabilities\" lists them."
+	remedyOfAllocations = "Use parts that a host can allocate (\"virsh capabilities\" lists them under cache and " +
+		"memory_bandwidth), or leave the attribute out."
+	remedyOfPins = "Use CPUs that a host has and that no other VM has for itself, or another host."
+)
+
+// remedyFor returns "" for an attribute of which nothing general can be said.
 func remedyFor(attribute string) string {
-	switch {
-	case attribute == "":
-		return "Change what it names, or use a host with another version of libvirt or QEMU."
-	case attribute == "memory.size":
-		return "Use a smaller memory.size, stop or move other VMs, or raise the host's memory_limit."
-	case attribute == "host":
-		return "Choose another host. Or bring the host back if it doesn't answer, and set its fenced and schedulable in " +
-			"hosts to what is true now."
-	case attribute == "machine_type" || attribute == "arch":
-		return "Use one that the host offers: \"virsh capabilities\" lists them."
-	case attribute == "cpu.cachetune" || attribute == "cpu.memorytune":
-		return "Use parts that a host can allocate (\"virsh capabilities\" lists them under cache and memory_bandwidth), " +
-			"or leave the attribute out."
-	case attribute == "cpu.pin" || attribute == "cpu.emulator_pin" || attribute == "cpu.iothread_pin":
-		return "Use CPUs that a host has and that no other VM has for itself, or another host."
-	case strings.HasPrefix(attribute, "cpu."):
-		return "Use fewer virtual CPUs, or a host or machine type that takes more."
-	case attribute == "placement.host_labels":
-		return "Give a host these labels in hosts, or ask for others."
-	case attribute == "labels":
-		return "Add a host, move the other VM, or give this VM other labels."
-	case attribute == "placement.anti_affinity":
-		return "Add a host, move one of the VMs, or set required = false to avoid them only where possible."
-	case attribute == "type":
-		return `Use a type that the host offers; type = "qemu" runs anywhere, slowly.`
-	case strings.HasPrefix(attribute, "devices.host_devices.") && strings.HasSuffix(attribute, ".class"):
-		return "List more devices of the class in hosts.<name>.devices, or stop or move the VM that has one."
-	case strings.HasPrefix(attribute, "interfaces."):
-		return "Create and start it on the host, or use one that is there."
-	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".volume"):
-		return "Create the volume on the host, or correct its path. If it was made without libvirt, " +
-			"\"virsh pool-refresh\" finds it."
-	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".pool"):
-		return "Correct the name, create the storage pool on the host, make room in it, or use another one. If a " +
-			"virtfleet_storage_pool creates it, refer to the name of that. If the room was made without libvirt, " +
-			"\"virsh pool-refresh\" finds it. " +
-			"storage_overprovisioning_factor of the host limits what its volumes may grow to."
-	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".image"):
-		return "Correct the id, or have the virtfleet_image on the host, before the VM. If you " +
-			"declare it, refer to the id of that. If the volume was made without libvirt, \"virsh pool-refresh\" " +
-			"finds it."
-	case strings.HasPrefix(attribute, "disks.") && strings.HasSuffix(attribute, ".size"):
-		return "Declare at least as much as the image has."
-	case strings.HasPrefix(attribute, "disks."), strings.HasPrefix(attribute, "kernel."):
-		return remedyOfFiles
-	default:
-		return ""
+	for _, r := range attributeRemedies {
+		before, after, isPattern := strings.Cut(r.attribute, "*")
+		if attribute == r.attribute ||
+			isPattern && strings.HasPrefix(attribute, before) && strings.HasSuffix(attribute, after) {
+			return r.remedy
+		}
 	}
+
+	return ""
 }

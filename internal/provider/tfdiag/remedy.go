@@ -109,8 +109,8 @@ var remedies = []kindRemedy{
 // planWithout says how to continue while a host is unreachable. The error doesn't know whether "keep" is set, so this
 // has to be true in both cases. A warning lacks it: the run continues, often because "keep" is set.
 const planWithout = "With on_unreachable = \"keep\" in the provider block, a plan keeps the last known state of what " +
-	"is on the host. The plan, or its apply, fails only if something in it needs the host: leave that out meanwhile, or " +
-	"use -target."
+	"is on the host. A plan or an apply then fails only for changes that need this host. Leave these out until it is " +
+	"back, or use -target."
 
 // silences are the kinds of errors whose remedy planWithout follows.
 var silences = []error{libvirt.ErrNoDaemon, libvirt.ErrRefused, fleet.ErrUnreachable}

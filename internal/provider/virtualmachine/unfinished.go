@@ -49,7 +49,8 @@ func (p planning) takenBackWarning(back []string) diag.Diagnostics {
 }
 
 // leftRemedy says what to do about changes that the next start makes although they are not declared any more.
-const leftRemedy = "To keep them, declare them again. Otherwise declare what the virtual machine is to have instead."
+const leftRemedy = "To keep a change, declare it again. To undo it, declare the value that you want (\"none\" for a " +
+	"device of which a VM has one), and apply."
 
 // leftWarning says which changes the next start makes although they are not declared any more.
 func (p planning) leftWarning(left []string) diag.Diagnostics {

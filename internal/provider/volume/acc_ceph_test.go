@@ -210,8 +210,8 @@ import {
 	restore := l.KillLibvirtd(t, second)
 	out := imports.Fail(t, "plan")
 	for _, want := range []string{
-		"Unable to import volume", "has the storage pool and can't be asked whether a run was creating the volume",
-		"fenced = true", "Host: " + second.Name,
+		"Unable to import volume", "has the storage pool and can't be asked. A run may have been interrupted",
+		"while it created the volume through that host", "fenced = true", "Host: " + second.Name,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the import while a host doesn't answer doesn't say %q: %s", want, out)

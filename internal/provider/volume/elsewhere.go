@@ -101,9 +101,9 @@ func (m *model) refuseOthers(at lastPlace, has []hostset.Answer[libvirt.Volume])
 		ids = append(ids, strconv.Quote(a.Host+"/"+m.id()))
 	}
 	f := m.failure("read", last, nil)
-	f.Happened = fmt.Sprintf("Host %q, which had it last, %s. %s It may be another volume: no VM of this configuration, "+
-		"and none that used the volume, uses it there, or it isn't the only one. Nothing is changed.", last, why,
-		strings.Join(others, " "))
+	f.Happened = fmt.Sprintf("Host %q, which had it last, %s. %s It may be another volume: either no VM that is in "+
+		"this configuration, or used this volume, uses it there, or several hosts have such a volume. Nothing is changed.",
+		last, why, strings.Join(others, " "))
 	f.Remedy = fmt.Sprintf("If the hosts have the same storage there, set shared = true in its virtfleet_storage_pool, "+
 		"and apply that first, with -target. Otherwise find out where the data is. If the volume was moved or restored "+
 		"there, take it out of the state with \"terraform state rm\", and import it with the id %s. If it is "+

@@ -80,8 +80,8 @@ func (m *model) warnOfUpload(
 // unaskedImport returns the failure of an import because a host that shares the volume's pool can't be asked.
 func (m *model) unaskedImport(host string, err error) tfdiag.Failure {
 	f := m.failure("import", host, err)
-	f.Happened = fmt.Sprintf("host %q has the storage pool and can't be asked whether a run was creating the volume "+
-		"through it when that run was interrupted, so the volume may lack a part of its content", host)
+	f.Happened = fmt.Sprintf("host %q has the storage pool and can't be asked. A run may have been interrupted while it "+
+		"created the volume through that host, so the volume may lack a part of its content", host)
 	f.Remedy = "Bring the host back. Or make sure that it is off, then set its fenced = true."
 	return f
 }
