@@ -322,7 +322,12 @@ func (p *Scheduler) fitsChange(
 	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
 	gone, hidden := p.fitsStartedDisks(ctx, a, vm, d)
 
-	return slices.Concat(problems, missing, gone), append(doubts, hidden...)
+	doubts = append(doubts, hidden...)
+	if a.Host == vm.On && d.starts(vm) {
+		doubts = append(doubts, WarnSaved(vm, "The start doesn't use it: the guest boots afresh")...)
+	}
+
+	return slices.Concat(problems, missing, gone), doubts
 }
 
 // markAge is how long a VM that runs is taken for what an interrupted Create left. A Create that couldn't remove its
