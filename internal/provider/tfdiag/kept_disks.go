@@ -37,7 +37,7 @@ func LostCheckpoints(byVM map[string][]string) diag.Diagnostics {
 		return nil
 	}
 	return diag.Diagnostics{diag.NewWarningDiagnostic("Checkpoints of the virtual machine are lost", fmt.Sprintf(
-		"The move succeeded, but libvirt on the new host didn't accept these checkpoints:\n  - %s\n\nNo incremental backup can "+
-			"continue from them. Make the next backup a full one, and give its checkpoint a new name: the disks may still have "+
-			"bitmaps of the old names.", strings.Join(all, "\n  - ")))}
+		"The move succeeded, but libvirt on the new host didn't accept these checkpoints:\n  - %s\n\nNo incremental backup "+
+			"can continue from them. Make the next backup a full one, and give its checkpoint a new name: the disks may still "+
+			"have bitmaps of the old names.", strings.Join(all, "\n  - ")))}
 }
