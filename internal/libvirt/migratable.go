@@ -63,26 +63,6 @@ func (h *Host) Snapshots(ctx context.Context, uuid string) ([]string, error) {
 	})
 }
 
-// Checkpoints returns the names of a domain's checkpoints (virDomainListAllCheckpoints). It returns none if libvirt
-// doesn't support checkpoints.
-func (h *Host) Checkpoints(ctx context.Context, uuid string) ([]string, error) {
-	s := readCall("listing the checkpoints of domain " + uuid)
-	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) ([]string, error) {
-		c.countCall("virDomainListAllCheckpoints")
-		list, err := d.ListAllCheckpoints(0)
-		if errors.Is(err, golibvirt.ERR_NO_SUPPORT) {
-			return nil, nil
-		}
-		names := make([]string, 0, len(list))
-		for i := range list {
-			name, nameErr := list[i].GetName()
-			err = errors.Join(err, nameErr, list[i].Free())
-			names = append(names, name)
-		}
-		return names, err
-	})
-}
-
 // BlockJobs returns the targets ("vda") of a running domain's disks on which a block job runs: a copy, a commit, a pull
 // (virDomainGetXMLDesc, and virDomainGetBlockJobInfo of each disk). libvirt refuses to migrate a domain with block
 // jobs. A backup is not a block job, but a Job.

@@ -26,6 +26,10 @@ func isUnchanged(k hostrecord.KeptFile, v libvirt.Volume) bool {
 // noteKept records in a step which images its move left on the host, because it keeps them or couldn't remove them. It
 // does so also if ctx has ended, or the VM was not started after the move.
 func (d *drainRun) noteKept(ctx context.Context, i int, how move.SourceFiles) {
+	d.mu.Lock()
+	d.steps[i].LostCheckpoints = how.LostCheckpoints
+	d.mu.Unlock()
+
 	if !how.Kept && len(how.Stay) == 0 {
 		return
 	}

@@ -103,6 +103,8 @@ type RecordedStep struct {
 	// Stay says which originals of copied disks stay on the host, although the move was to remove them, and why. It isn't
 	// recorded, like ForcedOff.
 	Stay []string `json:"-"`
+	// LostCheckpoints are the VM's checkpoints that the move couldn't bring along, and why. It isn't recorded either.
+	LostCheckpoints []string `json:"-"`
 	// TargetUUID is the UUID of the step's target, whatever name the provider's hosts give it later; "" if not known.
 	TargetUUID string `json:"target_uuid,omitempty"`
 	// Arrived is the host on which a VM was found that another tool has moved. The step itself then has no target, or

@@ -47,6 +47,8 @@ type VM struct {
 	Stopped Outcome
 	// KeptDisks are own disks that the operation that returned this VM should have removed, and why they were kept.
 	KeptDisks []string
+	// LostCheckpoints are checkpoints that the move that returned this VM couldn't bring along, and why.
+	LostCheckpoints []string
 	// PasswordSet says that the update that returned this VM has set the password of its graphics, or removed it, as far
 	// as it was to.
 	PasswordSet bool

@@ -88,7 +88,21 @@ type listed struct {
 func listedParts(vm *inventory.VM) []listed {
 	return []listed{
 		{domain.PartSnapshots, vm.On.Conn.Snapshots, "virsh snapshot-delete"},
-		{domain.PartCheckpoints, vm.On.Conn.Checkpoints, "virsh checkpoint-delete"},
+		{domain.PartCheckpoints, checkpointNames(vm.On.Conn), "virsh checkpoint-delete"},
+	}
+}
+
+// checkpointNames returns what lists the names of a domain's checkpoints on the host.
+func checkpointNames(on *libvirt.Host) func(ctx context.Context, uuid string) ([]string, error) {
+	return func(ctx context.Context, uuid string) ([]string, error) {
+		checkpoints, err := on.Checkpoints(ctx, uuid)
+
+		names := make([]string, len(checkpoints))
+		for i, c := range checkpoints {
+			names[i] = c.Name
+		}
+
+		return names, err
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -110,6 +111,7 @@ func (ck *Checks) checkMove(
 
 	problems = append(problems, blockerProblems(vm, to, blockers)...)
 	if len(migration.Blocking(blockers)) == 0 {
+		problems = append(problems, placement.WarnSaved(vm, fmt.Sprintf("The VM moves to host %q without it", to.Name))...)
 		problems = append(problems, copyProblems(ctx, vm, ck.WithTarget(ctx, vm, inspected, to), to, effective.Options)...)
 
 		if a, err := ck.hosts.ReplyOf(ctx, to); err == nil && vm.Active && !stays {

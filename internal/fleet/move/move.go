@@ -76,7 +76,7 @@ func (mv *Mover) MoveForDrain(
 
 	files := SourceFiles{From: m.from, Copied: m.copied, Kept: m.kept}
 	if now != nil {
-		files.Stay = now.KeptDisks
+		files.Stay, files.LostCheckpoints = now.KeptDisks, now.LostCheckpoints
 	}
 
 	return now, files, err
@@ -90,6 +90,8 @@ type SourceFiles struct {
 	Kept   bool
 	// Stay says which files stay although the source doesn't keep its own, and why.
 	Stay []string
+	// LostCheckpoints are checkpoints that the move couldn't bring along, and why.
+	LostCheckpoints []string
 }
 
 // concludeAndMove first calls conclude, which ends an earlier move of the VM. Then it moves the VM.
@@ -158,6 +160,8 @@ type move struct {
 	stays []libvirt.Kept
 	// clock is what sets the guest's clock after a live move, while the rest of the move is completed.
 	clock sync.WaitGroup
+	// checkpoints are those that the VM has at the source.
+	checkpoints []libvirt.Checkpoint
 	// record is the record of the move. Its start is zero until something is done.
 	record domain.Migration
 }

@@ -25,6 +25,11 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 		return err
 	}
 
+	// A running VM's checkpoints vanish from the source with the guest.
+	if m.checkpoints, err = m.from.Conn.Checkpoints(ctx, m.vm.UUID); err != nil {
+		return err
+	}
+
 	state := migration.State{
 		SourceHost: m.from.Name, TargetHost: m.to.Name, Start: time.Now(), Method: method,
 		Phase: migration.PhasePreparingTarget,
@@ -261,6 +266,14 @@ func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, err
 
 	now = m.conclude(after, now, err)
 
+	arrived := now.On == m.to && !now.Migrating && !now.BrokeInPostCopy()
+
+	var lost []string
+	if arrived {
+		lost = m.bringCheckpoints(after, now)
+		now.LostCheckpoints = lost
+	}
+
 	leftBehind := slices.Contains(now.StaleHosts, m.from.Name)
 	if err == nil && leftBehind && now.On == m.to && now.Active && !now.Migrating {
 		if removeErr := m.mover.removeStaleOn(after, m.from.Name, now); removeErr != nil {
@@ -268,7 +281,7 @@ func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, err
 		}
 	}
 
-	if err == nil && now.On == m.to && !now.Migrating && !now.BrokeInPostCopy() {
+	if err == nil && arrived {
 		var leftErr error
 		if now, leftErr = m.mover.RemoveLeftVolumes(after, now, m.from, true); leftErr != nil {
 			// The files are noted. The next plan reports them, and the next update removes them.
@@ -276,6 +289,8 @@ func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, err
 				"error", leftErr.Error())
 		}
 	}
+
+	now.LostCheckpoints = lost
 
 	return now, err
 }

@@ -82,4 +82,3 @@ func (o *observing) askPorts(ctx context.Context) {
 
 	o.cutOff = append([]status.CutOff{}, cut...)
 }
-

@@ -323,7 +323,12 @@ func (p *Scheduler) fitsChange(
 	gone, hidden := p.fitsStartedDisks(ctx, a, vm, d)
 	lost, unseen := p.fitsStartedImages(ctx, a, vm, d)
 
-	return slices.Concat(problems, missing, gone, lost), slices.Concat(doubts, hidden, unseen)
+	doubts = slices.Concat(doubts, hidden, unseen)
+	if a.Host == vm.On && d.starts(vm) {
+		doubts = append(doubts, WarnSaved(vm, "The start doesn't use it: the guest boots afresh")...)
+	}
+
+	return slices.Concat(problems, missing, gone, lost), doubts
 }
 
 // markAge is how long a VM that runs is taken for what an interrupted Create left. A Create that couldn't remove its

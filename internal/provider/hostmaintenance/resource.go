@@ -279,7 +279,17 @@ func staying(steps []hostrecord.RecordedStep) (diags diag.Diagnostics) {
 		diags.AddWarning(tfdiag.DisksKept, "These originals of copied disks were to be removed, and stay:\n  - "+
 			strings.Join(all, "\n  - "))
 	}
+	diags.Append(lostCheckpoints(steps)...)
 	return diags
+}
+
+// lostCheckpoints warns of checkpoints that the drain's moves couldn't bring along.
+func lostCheckpoints(steps []hostrecord.RecordedStep) diag.Diagnostics {
+	lost := map[string][]string{}
+	for _, s := range steps {
+		lost[s.Name] = append(lost[s.Name], s.LostCheckpoints...)
+	}
+	return tfdiag.LostCheckpoints(lost)
 }
 
 // Delete ends the maintenance.

@@ -103,7 +103,8 @@ func warnings(vm *fleet.VM, record domain.Migration, err error) diag.Diagnostics
 	}
 	late := migrationoptions.AbortWarning(record.AbortStatus, err != nil, fleetmigration.Mode(record.Mode), vm.Name,
 		vm.Host)
-	return append(late, tfdiag.KeptDisks(vm)...)
+	late = append(late, tfdiag.KeptDisks(vm)...)
+	return append(late, tfdiag.LostCheckpoints(map[string][]string{vm.Name: vm.LostCheckpoints})...)
 }
 
 // Read reads the record of a migration that didn't succeed. A successful migration stays as it is, and so does one

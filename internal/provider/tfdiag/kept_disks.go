@@ -2,6 +2,8 @@ package tfdiag
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -21,4 +23,21 @@ func KeptDisks(vm *fleet.VM) diag.Diagnostics {
 	return diag.Diagnostics{diag.NewWarningDiagnostic(DisksKept, fmt.Sprintf(
 		"Virtual machine %q on host %q no longer has these disks. They stay:\n  - %s", vm.Name, vm.Host,
 		strings.Join(vm.KeptDisks, "\n  - ")))}
+}
+
+// LostCheckpoints warns about checkpoints that moves couldn't bring along, by the name of each VM.
+func LostCheckpoints(byVM map[string][]string) diag.Diagnostics {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(byVM)) {
+		for _, lost := range byVM[name] {
+			all = append(all, fmt.Sprintf("virtual machine %q: %s", name, lost))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return diag.Diagnostics{diag.NewWarningDiagnostic("Checkpoints of the virtual machine are lost", fmt.Sprintf(
+		"The move succeeded, but libvirt on the new host didn't accept these checkpoints:\n  - %s\n\nNo incremental backup "+
+			"can continue from them. Make the next backup a full one, and give its checkpoint a new name: the disks may still "+
+			"have bitmaps of the old names.", strings.Join(all, "\n  - ")))}
 }

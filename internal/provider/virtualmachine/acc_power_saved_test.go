@@ -110,3 +110,35 @@ func TestAccPower_savedPausedCut(t *testing.T) {
 	powerPlan(t, tf, "Paused", "User", "no-op", "Paused")
 	destroyAndCheck(t, l, tf, name)
 }
+
+// TestAccPower_savedToFile: libvirt forgets the file to which virsh save has written a guest's memory. The plan that
+// boots the VM afresh, or moves it, says what that makes of the file.
+func TestAccPower_savedToFile(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	declare := func(strategy, host string) {
+		tf.Config(t, providerBlock(l, "")+
+			idleVM(l, name).with(hcl{"host": quote(host), "run_strategy": quote(strategy)}).String())
+	}
+	declare("Always", "kvm1")
+	tf.Run(t, "apply")
+	file := "/tmp/" + name + ".save"
+	l.Virsh(t, "kvm1", "save", name, file)
+	t.Cleanup(func() { l.Run(t, "kvm1", "rm", "-f", file) })
+
+	const title = "Warning: Saved memory will not be restored"
+	expect(t, tf.Run(t, "plan"), title, name, "boots afresh", `first run "virsh restore <file>" on host "kvm1"`)
+	declare("Halted", "kvm2")
+	expect(t, tf.Run(t, "plan"), title, name, `VM moves to host "kvm2" without it`)
+	declare("Halted", "kvm1")
+	if out := tf.Run(t, "plan"); strings.Contains(out, title) {
+		t.Errorf("it stays off, and: %s", out)
+	}
+	l.Virsh(t, "kvm1", "restore", file)
+	declare("Always", "kvm1")
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
+}

@@ -225,6 +225,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 		case vm == nil:
 			vm = moved
 		case moved != nil:
+			vm.LostCheckpoints = moved.LostCheckpoints
 			for _, kept := range moved.KeptDisks {
 				if !slices.Contains(vm.KeptDisks, kept) { // The update has tried again.
 					vm.KeptDisks = append(vm.KeptDisks, kept)
@@ -240,6 +241,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 			fleet.ForcedOff{Name: vm.Name, Host: vm.Host, How: string(vm.Stopped)})...)
 	}
 	resp.Diagnostics.Append(tfdiag.KeptDisks(vm)...)
+	resp.Diagnostics.Append(tfdiag.LostCheckpoints(map[string][]string{vm.Name: vm.LostCheckpoints})...)
 
 	seen := observation{vm: vm}
 	if err != nil {

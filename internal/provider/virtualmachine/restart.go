@@ -309,8 +309,9 @@ func (p planning) savedRefused(policy string) diag.Diagnostics {
 		Detail: fmt.Sprintf("The memory of virtual machine %q is saved on host %q. When started, it continues with the "+
 			"definition that it was saved with, without these changes:\n%s", text(p.state.Name), text(p.state.CurrentHost),
 			domain.ListChanges(changes)),
-		Remedy: "Start it first without the changes. Or set update_policy = \"Stage\" to leave the changes to the start " +
-			"after the next. Or give the saved memory up, as if its power failed: \"virsh managedsave-remove " +
+		Remedy: "Start it first with \"virsh start " + text(p.state.Name) + "\" on that host: the next plan compares the " +
+			"configuration with the guest that runs. Or set update_policy = \"Stage\" to leave the changes to the start after " +
+			"the next. Or give the saved memory up, as if its power failed: \"virsh managedsave-remove " +
 			text(p.state.Name) + "\". " + tfdiag.DestroyAnyway,
 	}}, keyed...)
 }
