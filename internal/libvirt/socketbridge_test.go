@@ -205,6 +205,19 @@ func TestConnect_saysEachCauseOnce(t *testing.T) {
 	}
 }
 
+// TestConnect_localSocketIsMissing: this computer isn't off if its socket doesn't exist.
+func TestConnect_localSocketIsMissing(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "sock")
+	h := open(t, Config{URI: "qemu:///system?socket=" + missing})
+	_, err := h.Info(t.Context())
+	want(t, err, ErrUnreachable)
+	want(t, err, ErrNoDaemon)
+	if !strings.Contains(err.Error(), missing) {
+		t.Errorf("the error doesn't name the socket: %v", err)
+	}
+}
+
 func TestTarget_keepsWhatIsLibvirts(t *testing.T) {
 	t.Parallel()
 	for uri, expected := range map[string]string{
