@@ -192,7 +192,7 @@ func TestConnect_saysEachCauseOnce(t *testing.T) {
 		if path == "/run/libvirt/libvirt-sock" {
 			path = "/var/run/libvirt/libvirt-sock" // As virt-ssh-helper does, which chooses itself.
 		}
-		return nil, errors.New("opening " + path + ": connection refused")
+		return nil, errors.New("opening '" + path + "': connection refused")
 	}})
 	_, err := h.Info(t.Context())
 	want(t, err, ErrUnreachable)
