@@ -108,6 +108,7 @@ func firstPass(err error) string {
 
 	return fmt.Sprintf("Its memory was not even copied once: after %v, %s of %s remained, at %s/s. The timeout is too "+
 		"short for this rate, however little the guest writes. Raise bandwidth or completion_timeout_per_gib in "+
-		"migration_options, or set allow_post_copy there.", job.Elapsed.Round(time.Second), domain.FormatProgress(job.Memory.Remaining),
-		domain.FormatProgress(job.Memory.Total), domain.FormatProgress(job.MemoryRate))
+		"migration_options, or set allow_post_copy there.", job.Elapsed.Round(time.Second),
+		domain.FormatProgress(job.Memory.Remaining), domain.FormatProgress(job.Memory.Total),
+		domain.FormatProgress(job.MemoryRate))
 }

@@ -127,9 +127,9 @@ func (r *imageResource) checkRemoval(ctx context.Context, hosts hostset.Set, m *
 
 // failsInUse says what becomes of a destroy of an image that is in use. A VM's own disk never follows another image, so
 // that create_before_destroy makes a copy, and then fails.
-const failsInUse = onhosts.StorageStaysInUse + " If a VM's disk with pool was made from it, keep the image as it is as " +
-	"long as that disk is there: with create_before_destroy, the apply creates a copy, and fails at the VM. For new disks, " +
-	"declare another virtfleet_image.\n\nFor other users, such as a CD-ROM: " + tfdiag.ChangeUsersFirst
+const failsInUse = onhosts.StorageStaysInUse + " If a VM's disk with pool was made from it, keep the image as it is " +
+	"as long as that disk is there: with create_before_destroy, the apply creates a copy, and fails at the VM. For new " +
+	"disks, declare another virtfleet_image.\n\nFor other users, such as a CD-ROM: " + tfdiag.ChangeUsersFirst
 
 // warnOfUsers names what uses copies that are to be removed from hosts. A plan isn't told whether that is removed, too.
 func (r *imageResource) warnOfUsers(ctx context.Context, hosts hostset.Set, m *model) (diags diag.Diagnostics) {
