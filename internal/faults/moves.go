@@ -142,7 +142,8 @@ var postCopy = []Cell{
 	},
 	{
 		ProviderKilled, "Terraform ends; the guest runs on the target, and all of the memory arrives. If the hosts lose " +
-			"their connection too, the guest pauses",
+			"their connection too, the guest pauses. **If the target isn't `running (post-copy)` yet, [the guest's memory is " +
+			"lost](peer-to-peer-migrations.md#if-the-provider-is-killed)**, except with `peer_to_peer = true`",
 		noMove + "; if the connection is lost too: `Broken migration is resumed`",
 		endsMove + "; if the connection is lost too: resumes the migration, with all of its memory",
 		[]Test{postFrozen.at("provider killed"), moveBroken},

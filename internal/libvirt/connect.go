@@ -181,8 +181,11 @@ func (h *Host) openLibvirt(uri string, r *socketBridge) (*conn, error) {
 			r.wait()
 		}
 		var lv golibvirt.Error
-		if errors.As(err, &lv) && !ofClient[lv.Domain] {
+		switch fromDaemon := errors.As(err, &lv) && !ofClient[lv.Domain]; {
+		case fromDaemon:
 			err = fmt.Errorf("%w: %w", ErrRefused, err)
+		case r == nil && h.target.local:
+			err = fmt.Errorf("%w: %w", ErrNoDaemon, err)
 		}
 		return nil, err
 	}

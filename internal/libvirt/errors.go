@@ -122,8 +122,10 @@ func (h *Host) wrap(s callSpec, err error, lost bool) error {
 		switch {
 		case lost && breaksConnection[lv.Code]:
 			e.Kind = ErrUnreachable
-			if errors.Is(err, ErrRefused) {
-				e.Err = fmt.Errorf("%w: %w", ErrRefused, e.Err)
+			for _, known := range []error{ErrRefused, ErrNoDaemon} {
+				if errors.Is(err, known) {
+					e.Err = fmt.Errorf("%w: %w", known, e.Err)
+				}
 			}
 		case !lost && lv.Code == golibvirt.ERR_NO_CONNECT:
 			e.Kind = ErrNoDriver

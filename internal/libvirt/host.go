@@ -205,7 +205,7 @@ func (e *noDaemonError) Error() string {
 	// virt-ssh-helper names the socket that it chose itself.
 	var names []string
 	for _, path := range slices.SortedFunc(slices.Values(e.paths), func(a, b string) int { return len(b) - len(a) }) {
-		names = append(names, path, "the socket")
+		names = append(names, "'"+path+"'", "the socket", path, "the socket")
 	}
 	anySocket := strings.NewReplacer(names...)
 	for i, failure := range e.failures {

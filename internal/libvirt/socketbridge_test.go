@@ -192,7 +192,7 @@ func TestConnect_saysEachCauseOnce(t *testing.T) {
 		if path == "/run/libvirt/libvirt-sock" {
 			path = "/var/run/libvirt/libvirt-sock" // As virt-ssh-helper does, which chooses itself.
 		}
-		return nil, errors.New("opening " + path + ": connection refused")
+		return nil, errors.New("opening '" + path + "': connection refused")
 	}})
 	_, err := h.Info(t.Context())
 	want(t, err, ErrUnreachable)
@@ -202,6 +202,19 @@ func TestConnect_saysEachCauseOnce(t *testing.T) {
 		"opening the socket: permission denied"
 	if !strings.HasSuffix(err.Error(), text) {
 		t.Errorf("%v\nwant %s", err, text)
+	}
+}
+
+// TestConnect_localSocketIsMissing: this computer isn't off if its socket doesn't exist.
+func TestConnect_localSocketIsMissing(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "sock")
+	h := open(t, Config{URI: "qemu:///system?socket=" + missing})
+	_, err := h.Info(t.Context())
+	want(t, err, ErrUnreachable)
+	want(t, err, ErrNoDaemon)
+	if !strings.Contains(err.Error(), missing) {
+		t.Errorf("the error doesn't name the socket: %v", err)
 	}
 }
 

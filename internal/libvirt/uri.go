@@ -21,6 +21,8 @@ type target struct {
 	// inProcess says that libvirt's test driver runs within our own process. Its connections don't share what a
 	// configuration file defined, so there is only one connection, which is never given up.
 	inProcess bool
+	// local says that libvirt's client opens a socket on this computer, which can't be off.
+	local bool
 	// bridge reaches the daemon of a target that isn't bridged over a stream of our own, for calls that require one; nil
 	// if only libvirt's client can make the stream.
 	bridge *target
@@ -59,6 +61,7 @@ func parseTarget(uri string) (*target, error) {
 	if !slices.Contains(sshTransports, transport) {
 		return &target{
 			uri: uri, inProcess: driver == "test" && transport == "" && u.Host == "", bridge: bridgeTo(driver, transport, u),
+			local: driver != "test" && u.Host == "" && (transport == "" || transport == "unix"),
 		}, nil
 	}
 	if u.Host == "" {

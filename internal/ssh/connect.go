@@ -197,7 +197,7 @@ func (c *Client) connectHop(ctx context.Context, t *target, via *Client) (*link,
 		dropped := t.proxy == "" && !keyShown.Load() && conn.broken.Load() && ctx.Err() == nil
 		_ = raw.Close()
 		if err = handshakeCause(err, keys, auth); dropped {
-			err = fmt.Errorf("%w (%w)", errDropped, err)
+			err = fmt.Errorf("%w (%w)", ErrDropped, err)
 		}
 		return nil, deadline.explain("handshake", err)
 	}

@@ -18,8 +18,9 @@ const (
 	droppedDelay   = 200 * time.Millisecond
 )
 
-// errDropped means that a server closed the connection before it presented its key.
-var errDropped = errors.New("the server closed the connection without a word, as sshd does above its MaxStartups")
+// ErrDropped means that a server accepted the connection, and closed it before it presented its key. It is
+// ErrUnreachable as well.
+var ErrDropped = errors.New("the server closed the connection without a word, as sshd does above its MaxStartups")
 
 // handshakes holds, by server address, a token for each connection that is being made.
 var handshakes sync.Map
@@ -45,7 +46,7 @@ func retryDropped[T any](ctx context.Context, connect func() (T, error)) (T, err
 	delay := droppedDelay
 	for try := 0; ; try++ {
 		made, err := connect()
-		if !errors.Is(err, errDropped) || try == droppedRetries {
+		if !errors.Is(err, ErrDropped) || try == droppedRetries {
 			return made, err
 		}
 		pause := time.NewTimer(delay/2 + rand.N(delay)) //nolint:gosec // Nothing to be guessed.

@@ -226,7 +226,7 @@ func (f *blockerList) checkPlainFile(b localFile, file libvirt.Volume) bool {
 	case file.Backing != "":
 		f.block(b.reason, b.attribute, fmt.Sprintf("%s is %s, an image on top of %s, and chains of images are not copied",
 			b.what, b.path, file.Backing), "Make one image of it with qemu-img convert. Or start the VM and move it "+
-			"while it runs.")
+			"while it runs: if its disks are on no shared storage, with copy_storage = \"full\" in migration_options.")
 	case file.Type != "" && file.Type != "file":
 		f.block(b.reason, b.attribute, fmt.Sprintf("%s is %s, which is no file but of type %s", b.what, b.path, file.Type),
 			remedy)

@@ -25,7 +25,7 @@ func DomainBlockers(vm VM) []Blocker {
 		f.checkOffline(vm)
 	}
 	if vm.Snapshots > 0 {
-		f.block(SnapshotsNotMigratable, "", fmt.Sprintf("it has %d snapshots, which libvirt can't move", vm.Snapshots),
+		f.block(SnapshotsNotMigratable, "", fmt.Sprintf("it has snapshots (%d), which libvirt can't move", vm.Snapshots),
 			"Delete the snapshots (virsh snapshot-delete).")
 	}
 	if len(vm.BlockJobs) > 0 {

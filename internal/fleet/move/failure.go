@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/lease"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -23,6 +25,8 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 	switch {
 	case errors.Is(err, lease.ErrLost), errors.Is(err, lease.ErrUnconfirmed):
 		e.Detail = "this run has stopped moving it" // The other run reports what happened to the VM, and what to do.
+	case errors.Is(err, migration.ErrLate) && firstPass(err) != "":
+		e.Remedy = firstPass(err)
 	case errors.Is(err, migration.ErrStuck), errors.Is(err, migration.ErrLate):
 		e.Remedy = "Its guest writes to its memory faster than that can be copied. Set allow_auto_converge or " +
 			"allow_post_copy in migration_options, give it more bandwidth, or raise the timeouts there."
@@ -87,4 +91,24 @@ func notMoved(ctx context.Context, vm *inventory.VM, from, to *inventory.Host, e
 	}
 
 	return e
+}
+
+// firstPass returns what to do about a migration that took too long before all of the memory was copied once, "" for
+// any other: how fast the guest writes doesn't matter then.
+func firstPass(err error) string {
+	failed, ok := errors.AsType[*migration.FailedError](err)
+	if !ok {
+		return ""
+	}
+
+	job := failed.State.Statistics
+	if job.Iteration != 1 || job.Memory.Remaining == 0 || job.MemoryRate == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf("Its memory was not even copied once: after %v, %s of %s remained, at %s/s. The timeout is too "+
+		"short for this rate, however little the guest writes. Raise bandwidth or completion_timeout_per_gib in "+
+		"migration_options, or set allow_post_copy there.", job.Elapsed.Round(time.Second),
+		domain.FormatProgress(job.Memory.Remaining), domain.FormatProgress(job.Memory.Total),
+		domain.FormatProgress(job.MemoryRate))
 }

@@ -982,7 +982,7 @@ func TestAccImage_destroyedWhileSuperseded(t *testing.T) {
 	// A replacement destroys it, too.
 	c.Config(t, without+strings.Replace(image(fmt.Sprintf("url = %q", url+"/one"), ""), `"base"`, `"renamed"`, 1))
 	if out := c.Run(t, "plan"); !strings.Contains(out, "Image is in use: "+name+"/"+is) ||
-		!strings.Contains(out, "virtual machine "+name) {
+		!strings.Contains(out, "virtual machine "+name) || !strings.Contains(out, "declare another virtfleet_image") {
 		t.Errorf("the plan of a replacement says: %s", out)
 	}
 	l.Virsh(t, "kvm2", "undefine", name)

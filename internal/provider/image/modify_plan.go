@@ -23,6 +23,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
@@ -124,6 +125,12 @@ func (r *imageResource) checkRemoval(ctx context.Context, hosts hostset.Set, m *
 	return onhosts.Failures("delete", m.noun(), failed)
 }
 
+// failsInUse says what becomes of a destroy of an image that is in use. A VM's own disk never follows another image, so
+// that create_before_destroy makes a copy, and then fails.
+const failsInUse = onhosts.StorageStaysInUse + " If a VM's disk with pool was made from it, keep the image as it is " +
+	"as long as that disk is there: with create_before_destroy, the apply creates a copy, and fails at the VM. For new " +
+	"disks, declare another virtfleet_image.\n\nFor other users, such as a CD-ROM: " + tfdiag.ChangeUsersFirst
+
 // warnOfUsers names what uses copies that are to be removed from hosts. A plan isn't told whether that is removed, too.
 func (r *imageResource) warnOfUsers(ctx context.Context, hosts hostset.Set, m *model) (diags diag.Diagnostics) {
 	if s := r.Data.Storage(); s.IsShared(ctx, hosts, m.Pool.ValueString()) {
@@ -142,7 +149,7 @@ func (r *imageResource) warnOfUsers(ctx context.Context, hosts hostset.Set, m *m
 	}
 	if uses := onhosts.InUse(ctx, hosts, m.noun(), users); len(uses) > 0 {
 		// Terraform shows only one of several warnings with the same title.
-		diags.AddWarning("Image is in use: "+m.ref().String(), strings.Join(uses, " ")+" "+onhosts.FailsInUse)
+		diags.AddWarning("Image is in use: "+m.ref().String(), strings.Join(uses, " ")+" "+failsInUse)
 	}
 	return diags
 }

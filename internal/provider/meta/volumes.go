@@ -105,7 +105,8 @@ func RemovedWithDisk(volume, vm string) diag.Diagnostic {
 	return diag.NewWarningDiagnostic("Volume is removed before its disk", fmt.Sprintf("Terraform removes volume %q "+
 		"before it takes the disk from VM %q. The apply then fails, and removes neither. Remove the disk first, and apply. "+
 		"Then remove the virtfleet_volume.\n\nOne apply is enough if the virtfleet_volume had lifecycle { "+
-		"create_before_destroy = true } at the last apply.", volume, vm))
+		"create_before_destroy = true } at the last apply, and is removed, or replaced by one with another name.",
+		volume, vm))
 }
 
 // OwnedTwice returns the error that a volume stays in Terraform's state while it becomes a disk of a VM's own. volume

@@ -327,9 +327,9 @@ func Losing(
 // UsersGoFirst says when the use that InUse has found doesn't matter. A plan isn't told what else it destroys.
 const UsersGoFirst = "If the same apply destroys what uses it, nothing is to be done: that goes first."
 
-// FailsInUse says what becomes of a destroy of storage that InUse has found to be in use.
-const FailsInUse = "While that is so, the apply that destroys it fails, and removes it from no host. " + UsersGoFirst +
-	" " + tfdiag.ChangeUsersFirst
+// StorageStaysInUse says what becomes of a destroy of storage that InUse has found to be in use.
+const StorageStaysInUse = "While that is so, the apply that destroys it fails, and removes it from no host. " +
+	UsersGoFirst
 
 // StaysInUse says what becomes of a destroy of an object that InUse has found to be in use, and that stays meanwhile.
 const StaysInUse = "It is destroyed only when nothing uses it any more. " + UsersGoFirst + " " +

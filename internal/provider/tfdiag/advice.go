@@ -44,7 +44,8 @@ func advice(remedy string, next fleet.Next, existing string) string {
 	}
 	if existing != "" { // The command is on a line of its own, so that it can be copied.
 		text = "If a resource that has it was renamed, add a moved block, and don't import it. Otherwise, to manage what " +
-			"exists, import it: terraform import <address> " + existing + "\n" + text
+			"exists, import it. If the state has the id of one that is gone at that address, first run \"terraform state rm " +
+			"<address>\". The import: terraform import <address> " + existing + "\n" + text
 	}
 	return strings.TrimSpace(text)
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"slices"
+	"syscall"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -23,11 +25,26 @@ type kindRemedy struct {
 // anyHost stands for the host's entry in the provider block. It is replaced if the error names the host.
 const anyHost = "hosts.<name>"
 
+// errNoAddress stands for each error of the resolver: the host wasn't asked.
+var errNoAddress = errors.New("no address of the host is known")
+
+// is says whether an error is of a kind.
+func is(err, kind error) bool {
+	if kind == errNoAddress { //nolint:errorlint // The list's own entry.
+		_, unresolved := errors.AsType[*net.DNSError](err)
+		return unresolved
+	}
+	return errors.Is(err, kind)
+}
+
 // causes are kinds of errors that explain others, and take precedence over the error's own advice. A refused host key
 // makes its host unreachable, but the advice to bring the host back wouldn't help. VMs run on without libvirt's daemon,
 // so that a host without it must not be fenced. Nothing is changed on a host that keeps no locks. And an operation that
 // lost its lease was not cancelled.
 var causes = []kindRemedy{
+	{errNoAddress, "Nothing was sent to the host, so it may be up, and its VMs may run. Correct the host's name in " +
+		anyHost + ".uri, or in ssh_config or jump_hosts, or its entry in DNS; \"getent hosts\" with the name shows what " +
+		"this computer knows. Nothing was removed from the state."},
 	{ssh.ErrHostKey, "Compare the fingerprint with the one that the host's administrator gives you, then correct the " +
 		"known_hosts file. host_key_checking = \"accept_new\" in the provider's ssh block records keys of new hosts."},
 	{ssh.ErrAuth, "Check the user in the host's URI and the keys, agent or password in the provider's ssh block; " +
@@ -98,6 +115,12 @@ var remedies = []kindRemedy{
 		"storage_overprovisioning_factor."},
 	{storage.ErrInUse, "The volume was kept. Apply again once nothing uses it."},
 	{libvirt.ErrBusy, "Another operation is in progress: apply again when it has ended."},
+	{ssh.ErrDropped, "The host's address accepts connections, so the host may be up, and its VMs may run. Read sshd's " +
+		"log there: if too many connections log in at once, apply again later, or raise MaxStartups in sshd_config. " +
+		"A firewall or fail2ban may close them too. Nothing was removed from the state."},
+	{syscall.ECONNREFUSED, "The host's address answers and refuses the connection, so the host may be up, and its VMs " +
+		"may run. Check the port, and that sshd runs there (without SSH: that libvirtd listens there). Nothing was " +
+		"removed from the state."},
 	{fleet.ErrUnreachable, "Check that the host is up and that its address, the network and sshd are right (without " +
 		"SSH: that libvirtd listens there). If the host is off, and its VMs must start on other hosts, set fenced = true " +
 		"for it. Nothing was removed from the state."},
@@ -113,7 +136,9 @@ const planWithout = "With on_unreachable = \"keep\" in the provider block, a pla
 	"back, or use -target."
 
 // silences are the kinds of errors whose remedy planWithout follows.
-var silences = []error{libvirt.ErrNoDaemon, libvirt.ErrRefused, fleet.ErrUnreachable}
+var silences = []error{
+	errNoAddress, ssh.ErrDropped, syscall.ECONNREFUSED, libvirt.ErrNoDaemon, libvirt.ErrRefused, fleet.ErrUnreachable,
+}
 
 // remedyFor returns what to do about an error, and "" if only the error's text says it. fails says that the run fails
 // because of it.
@@ -135,7 +160,7 @@ const noPool = "Define the storage pool on the host again: an apply of its virtf
 func ofKind(err error, all []kindRemedy, fails bool) string {
 	for _, r := range all {
 		switch {
-		case !errors.Is(err, r.kind):
+		case !is(err, r.kind):
 		case fails && slices.Contains(silences, r.kind):
 			return r.remedy + " " + planWithout
 		default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -191,6 +192,30 @@ func TestFailure_causeWinsOverConsequence(t *testing.T) {
 		})
 		if want := advice(call(cause, "x")); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestFailure_hostMayBeUp: nothing advises to declare a host fenced whose name wasn't found, or whose address answered.
+// Its VMs may run.
+func TestFailure_hostMayBeUp(t *testing.T) {
+	t.Parallel()
+	var dialer net.Dialer
+	_, unresolved := dialer.DialContext(t.Context(), "tcp", "kvm1.invalid:22")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = listener.Close()
+	_, refused := dialer.DialContext(t.Context(), "tcp", listener.Addr().String())
+	for advised, cause := range map[string]error{
+		"hosts.kvm1.uri": unresolved, "MaxStartups": ssh.ErrDropped, "refuses the connection": refused,
+	} {
+		dial := &ssh.Error{Host: "root@kvm1:22", Op: "connecting", Kind: ssh.ErrUnreachable, Err: cause}
+		call := &libvirt.Error{Host: "kvm1", Operation: "connecting", Kind: libvirt.ErrUnreachable, Err: dial}
+		got := tfdiag.Failure{Verb: "read", Noun: "host", Err: call}.Error().Detail()
+		if !strings.Contains(got, advised) || strings.Contains(got, "fenced = true") {
+			t.Errorf("want %s, without fenced: %s", advised, got)
 		}
 	}
 }

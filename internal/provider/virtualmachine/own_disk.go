@@ -136,8 +136,9 @@ func (p planning) warnUnknownImages(declared map[string]object) diag.Diagnostics
 		}
 		diags.AddAttributeWarning(path.Root("disks").AtMapKey(key).AtName("image"), "Disk may not follow its image",
 			fmt.Sprintf("Disk %q was created from image %s, and the id of its image is known after apply. A disk never follows "+
-				"its image: if the image has new content, the apply fails for this virtual machine, and the disk and its data "+
-				"stay.\n\nTo keep the disk as it is, set lifecycle { ignore_changes = [disks[%[1]q].image] }.", key, image))
+				"its image: if the image gets new content, another name or another pool, the apply fails for this virtual "+
+				"machine, and the disk and its data stay.\n\nTo keep the disk as it is, set "+
+				"lifecycle { ignore_changes = [disks[%[1]q].image] }.", key, image))
 	}
 	return diags
 }

@@ -75,8 +75,8 @@ func (r *Resource) replacedVM(ctx context.Context, m *model, private meta.Privat
 		diags.AddAttributeError(path.Root("deletion_protection"), "Virtual machine is protected", fmt.Sprintf(
 			"Virtual machine %q would have to be destroyed for a new one, because it is tainted or to be replaced, but "+
 				"deletion_protection is set.\n\n"+
-				"To keep it, use \"terraform untaint\", or leave -replace out. To replace it, do that and apply "+
-				"deletion_protection = false first.", m.Name.ValueString()))
+				"To keep it, use \"terraform untaint\", or leave -replace out, or replace_triggered_by. To replace it, do "+
+				"that and apply deletion_protection = false first.", m.Name.ValueString()))
 	}
 	return id, diags
 }

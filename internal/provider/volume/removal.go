@@ -41,6 +41,12 @@ func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags 
 	return diags
 }
 
+// changeUsersFirst is what to do about a volume that is in use. Two volumes of a pool can't have one name, so that
+// create_before_destroy only helps if the name changes.
+const changeUsersFirst = "Change or move what stays and uses it first, in an apply of its own. If the volume is " +
+	"replaced and gets another name or pool, lifecycle { create_before_destroy = true } in it changes what uses it in " +
+	"the same apply."
+
 // warnOfUsers names what uses a volume that is to be destroyed. A plan isn't told whether that is destroyed, too.
 func (r *volumeResource) warnOfUsers(ctx context.Context, state *model) (diags diag.Diagnostics) {
 	hosts, err := r.Data.Storage().UserHosts(ctx, state.CurrentHost.ValueString(), state.Pool.ValueString())
@@ -52,7 +58,8 @@ func (r *volumeResource) warnOfUsers(ctx context.Context, state *model) (diags d
 	}
 	if uses := onhosts.InUse(ctx, hosts, state.noun(), users); len(uses) > 0 {
 		// Terraform shows only one of several warnings with the same title.
-		diags.AddWarning("Volume is in use: "+state.id(), strings.Join(uses, " ")+" "+onhosts.FailsInUse)
+		diags.AddWarning("Volume is in use: "+state.id(), strings.Join(uses, " ")+" "+
+			onhosts.StorageStaysInUse+" "+changeUsersFirst)
 	}
 	return diags
 }
