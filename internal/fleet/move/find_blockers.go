@@ -121,6 +121,9 @@ func (ck *Checks) CheckTarget(
 	if err == nil {
 		inspected.TargetFiles = ck.targetFiles(ctx, vm, inspected, to)
 		inspected.PoolAt = ck.poolAt(vm.On, to)
+		inspected.SourceFiles = func(ctx context.Context, files []string) map[string]bool {
+			return ck.hosts.FilesOn(ctx, vm.On, files)
+		}
 	}
 
 	blockers, checkErr := checkTwoHosts(ctx, vm, inspected, to, o)
