@@ -172,8 +172,8 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[s
 	var r Removal
 
 	missing := m.missingDisks(ctx, vm, spec)
-	m.addOwnDisks(ctx, &r, vm, spec, missing)
 	r.Untouched, r.Aside = otherDisks(vm, spec)
+	m.addOwnDisks(ctx, &r, vm, spec, missing)
 	r.Lost = m.lostVolumes(ctx, vm, lostDisks)
 	r.Unclear = m.unclearUsers(ctx, vm, disksRemovedWithVM(vm, false))
 

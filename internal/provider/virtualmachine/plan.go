@@ -133,6 +133,7 @@ func (p planning) plan() outcome {
 		o.diags.Append(p.takenBackWarning(back)...)
 	} else {
 		o.diags.Append(p.leftWarning(left)...)
+		o.diags.Append(p.waitingWarning(need.restart)...)
 		o.planned = *p.state
 		return o
 	}
