@@ -632,11 +632,34 @@ func TestLab_coldMoveIsRefused(t *testing.T) {
 		t.Errorf("the file that was there is %q", out)
 	}
 
+	// Without the file at the source, that one may be all that the VM has: nothing advises to remove it.
+	l.Run(t, "kvm1", "mv", file, file+".away")
+
+	pool := lab.Name(t)
+	l.Virsh(t, "kvm2", "pool-create-as", pool, "dir", "--target", dir)
+
+	order := move.Order{UUID: vm.UUID, Last: lastOf(vm), Target: "kvm2"}
+	asking := labFleet(t, l, t.Name(), askingForFiles(l))
+	problems, checkErr := asking.CheckMove(t.Context(), order, nil)
+	_, _, err = asking.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
+
+	for what, said := range map[string]string{
+		"a move": fmt.Sprint(err), "a check": fmt.Sprintf("%v %+v", checkErr, problems),
+	} {
+		if !strings.Contains(said, "perhaps as the only copy") || !strings.Contains(said, "Don't remove it") ||
+			strings.Contains(said, "remove it there") {
+			t.Errorf("%s of a VM whose disk only the target has: %s", what, said)
+		}
+	}
+
+	l.Virsh(t, "kvm2", "pool-destroy", pool)
+	l.Run(t, "kvm1", "mv", file+".away", file)
 	l.Run(t, "kvm2", "rm", file)
 	l.Run(t, "kvm2", "mount", "-t", "tmpfs", "-o", "size=16m", "none", dir)
 
 	_, _, err = f.Move(t.Context(), vm.UUID, lastOf(vm), "kvm2", migration.Options{})
-	if !errors.Is(err, ErrBlocked) || !strings.Contains(err.Error(), migration.InsufficientStorage) {
+	if !errors.Is(err, ErrBlocked) || !strings.Contains(err.Error(), migration.InsufficientStorage) ||
+		!strings.Contains(err.Error(), "virsh pool-refresh") {
 		t.Errorf("without room: %v", err)
 	}
 

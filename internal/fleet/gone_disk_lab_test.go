@@ -12,13 +12,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 )
 
-// TestLab_startWithoutDisk: a start that fails because a disk's file was deleted names the disk, the file and what to
-// do, whoever starts the VM.
-func TestLab_startWithoutDisk(t *testing.T) {
-	t.Parallel()
-
-	l := lab.Open(t)
-	f := labFleet(t, l, "alice", func(name string, hc *inventory.HostConfig) {
+// askingForFiles has the fleet ask the hosts for files, as it does over SSH.
+func askingForFiles(l *lab.Lab) func(name string, hc *inventory.HostConfig) {
+	return func(name string, hc *inventory.HostConfig) {
 		hc.Exist = func(ctx context.Context, paths ...string) (map[string]bool, error) {
 			exist := map[string]bool{}
 
@@ -29,7 +25,16 @@ func TestLab_startWithoutDisk(t *testing.T) {
 
 			return exist, nil
 		}
-	})
+	}
+}
+
+// TestLab_startWithoutDisk: a start that fails because a disk's file was deleted names the disk, the file and what to
+// do, whoever starts the VM.
+func TestLab_startWithoutDisk(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, "alice", askingForFiles(l))
 	file := l.Image(t, "kvm1", lab.Name(t)+".raw", "raw", 1<<20)
 	d := light(t, l, "vm", nil)
 	d.Metadata.Host, d.Metadata.RunStrategy = "kvm1", "Halted"

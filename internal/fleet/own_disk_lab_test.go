@@ -386,6 +386,19 @@ func TestLab_ownDisksOfAnotherHost(t *testing.T) {
 		l.Run(t, "kvm2", "qemu-img", "create", "-q", "-f", "qcow2", file, "1M")
 	}
 
+	now, err := f.FindNow(t.Context(), vm.UUID, inventory.LastKnown{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// What stays is named before: the file that the VM uses, and the volume on the host where it was created.
+	stays := f.Removal(t.Context(), now, nil)
+	made := fmt.Sprintf("disks.disk1: %s, which was created on host \"kvm1\"", left.Path)
+
+	if !slices.Equal(stays.Aside, []string{"disks.disk1: " + mine}) || !slices.Equal(stays.Missing, []string{made}) {
+		t.Errorf("%+v; want that %s and %s stay", stays, mine, left.Path)
+	}
+
 	report, err := f.Delete(t.Context(), vm.UUID, lastOf(vm), 0)
 	if err != nil || len(report.KeptDisks) != 1 || !strings.Contains(report.KeptDisks[0], left.Volume) {
 		t.Errorf("deleting it: %+v, %v", report, err)

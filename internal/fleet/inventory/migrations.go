@@ -167,7 +167,8 @@ func (vm *VM) lostRemedy(f status.Facts) string {
 		return remedy + "It has no definition on disk: before you end it by hand, define it " + vm.defineHow() + "."
 	}
 
-	return remedy + fmt.Sprintf("Or end it by hand, with virsh destroy on host %q.", vm.Host)
+	return remedy + fmt.Sprintf("Or end it by hand: run \"virsh destroy %s\" on host %q. Do that to delete the VM: a "+
+		"deletion doesn't end it.", vm.UUID, vm.Host)
 }
 
 // hasPeer reports whether the host is in the configuration, and isn't fenced.

@@ -25,7 +25,7 @@ func TestPostCopyRemedy_namesWhatHasAnEffect(t *testing.T) {
 	}{
 		"both hosts answer": {
 			migrations: began, peers: map[string]string{"1": "kvm1", "2": "kvm2"},
-			want: []string{"on_irrecoverable"},
+			want: []string{"on_irrecoverable", "virsh destroy " + vmUUID, "to delete the VM"},
 		},
 		"the source is fenced": {
 			migrations: began, peers: map[string]string{"2": "kvm2"},

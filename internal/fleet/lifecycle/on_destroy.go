@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -189,6 +191,9 @@ type Removal struct {
 	Shared []string
 	// Lost was created with the VM and stays, because the VM's definition has lost it.
 	Lost []string
+	// Missing was created with the VM and isn't on its host, as after its definition alone was carried there, or after a
+	// move that copied the overlay of a disk.
+	Missing []string
 	// Unclear says why Delete is expected to fail: it is unknown whether disks of other VMs are based on what is deleted.
 	Unclear []string
 }
@@ -200,8 +205,9 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[s
 
 	var r Removal
 
-	m.addOwnDisks(ctx, &r, vm, spec)
+	missing := m.missingDisks(ctx, vm, spec)
 	r.Untouched, r.Aside = otherDisks(vm, spec)
+	m.addOwnDisks(ctx, &r, vm, spec, missing)
 	r.Lost = m.lostVolumes(ctx, vm, lostDisks)
 	r.Unclear = m.unclearUsers(ctx, vm, disksRemovedWithVM(vm, false))
 
@@ -209,11 +215,19 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[s
 		r.Deleted = append(r.Deleted, "what an earlier run left on another host: "+volume)
 	}
 
-	if spec.HasNVRAM() {
+	switch {
+	case !spec.HasNVRAM():
+	case len(missing) > 0 && m.isMissing(ctx, vm, vm.Entry.NVRAMFiles()...):
+		r.Missing = append(r.Missing, "the UEFI variables (NVRAM): "+strings.Join(vm.Entry.NVRAMFiles(), ", "))
+	default:
 		m.addVariables(ctx, &r, vm)
 	}
 
-	if spec.EmulatesTPM() {
+	switch state := migration.TPMState(vm.UUID); {
+	case !spec.EmulatesTPM():
+	case len(missing) > 0 && m.isMissing(ctx, vm, state):
+		r.Missing = append(r.Missing, "the state of the TPM: "+state)
+	default:
 		r.add(vm, domain.PartTPMState, "the state of the TPM",
 			": without a recovery key, disks that it seals can't be read any more")
 	}
@@ -235,7 +249,9 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[s
 }
 
 // addOwnDisks adds the disks and media that were created with the VM.
-func (m *Manager) addOwnDisks(ctx context.Context, r *Removal, vm *inventory.VM, spec domain.Spec) {
+func (m *Manager) addOwnDisks(
+	ctx context.Context, r *Removal, vm *inventory.VM, spec domain.Spec, missing map[string]bool,
+) {
 	removed, lost := disksRemovedWithVM(vm, false), losesElsewhere(vm)
 	interrupted := m.placement.InterruptedDeletion(ctx, vm)
 
@@ -257,7 +273,16 @@ func (m *Manager) addOwnDisks(ctx context.Context, r *Removal, vm *inventory.VM,
 			}
 
 			r.Deleted = append(r.Deleted, fmt.Sprintf("%s on host %q, %s", disk, vm.AsLeft(o).Host, why))
+		case !vm.OwnsHere(o) && placement.IsFirstBoot(key):
 		case !vm.OwnsHere(o):
+			// A move has copied the file that the VM used instead, such as an overlay.
+			if now := spec.Disks[key].Source.Name(); now != "" {
+				r.Aside = append(r.Aside, "disks."+key+": "+now)
+			}
+
+			r.Missing = append(r.Missing, disk+createdOn(vm, o))
+		case missing[key]:
+			r.Missing = append(r.Missing, disk+createdOn(vm, o))
 		case placement.IsFirstBoot(key):
 			r.Media = append(r.Media, disk)
 		case slices.Contains(removed, key):

@@ -252,7 +252,7 @@ func (t preflight) checkCopiesFit(ctx context.Context, f *blockerList, copies []
 		case err != nil:
 			f.unanswered(InsufficientStorage, at, t.target, "the storage pool of "+d, err)
 		default:
-			t.checkCopiesFitIn(f, at, t.spaceAfterImages(d, available), d, byDirectory[d])
+			t.checkCopiesFitIn(ctx, f, at, t.spaceAfterImages(d, available), d, byDirectory[d])
 		}
 	}
 	return copies
@@ -271,14 +271,19 @@ func (t preflight) spaceAfterImages(directory string, available uint64) uint64 {
 func notOwn(c DiskCopy) bool { return c.Disk.Own == nil }
 
 // checkCopiesFitIn compares the room that the disks require with what is available.
-func (t preflight) checkCopiesFitIn(f *blockerList, at string, available uint64, directory string, copies []DiskCopy) {
+func (t preflight) checkCopiesFitIn(
+	ctx context.Context, f *blockerList, at string, available uint64, directory string, copies []DiskCopy,
+) {
 	least, most := copySizes(copies)
-	const remedy = "Make room there."
+	if available >= most {
+		return
+	}
+	remedy := t.freeSpaceRemedy(ctx, directory)
 	switch {
 	case available < least:
 		f.block(InsufficientStorage, at, fmt.Sprintf("the disks take %s at least, and %s of host %q has room for %s",
 			domain.FormatSize(least), directory, t.target.Name(), domain.FormatSize(available)), remedy)
-	case available < most:
+	default:
 		f.mayBlock(InsufficientStorage, at, fmt.Sprintf("the disks may take up to %s, and %s of host %q has room for %s",
 			domain.FormatSize(most), directory, t.target.Name(), domain.FormatSize(available)), remedy)
 	}

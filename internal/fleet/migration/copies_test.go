@@ -1,7 +1,9 @@
 package migration
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -153,7 +155,13 @@ func TestRoomIn_blocksWhatCannotFit(t *testing.T) {
 		4: {InsufficientStorage + " False"}, 5: {InsufficientStorage + " Unknown"}, 20: nil,
 	} {
 		var f blockerList
-		preflight{target: target}.checkCopiesFitIn(&f, "disks.a", available, "/srv", copies)
+		vm := VM{PoolAt: func(context.Context, bool, string) string { return "vms" }}
+		preflight{vm: vm, target: target}.checkCopiesFitIn(t.Context(), &f, "disks.a", available, "/srv", copies)
+		for _, b := range f { // libvirt's number is that of its last look at the pool.
+			if !strings.Contains(b.Remedy, "virsh pool-refresh vms\" on host \"kvm2\"") {
+				t.Errorf("with %d bytes, the remedy is %s", available, b.Remedy)
+			}
+		}
 		if diff := cmp.Diff(want, reasons(f)); diff != "" {
 			t.Errorf("with %d bytes (-want +got):\n%s", available, diff)
 		}

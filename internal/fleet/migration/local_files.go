@@ -21,6 +21,9 @@ const nvramDir = "/var/lib/libvirt/qemu/nvram"
 // VM's UUID.
 const tpmStateDir = "/var/lib/libvirt/swtpm"
 
+// TPMState returns the directory in which libvirt's system daemon keeps the state of a VM's emulated TPM.
+func TPMState(uuid string) string { return path.Join(tpmStateDir, uuid) }
+
 // localFile is a file or directory that a stopped VM has on its host in addition to its definition, and requires
 // wherever it starts.
 type localFile struct {
@@ -64,7 +67,7 @@ func (vm VM) localFiles() []localFile {
 	}
 	if vm.Mobility.TPM == "emulator" && vm.Mobility.TPMSpecial == "" {
 		all = append(all, localFile{
-			path: path.Join(tpmStateDir, vm.UUID), what: "the state of its TPM", reason: TPMNotMigratable, isDirectory: true,
+			path: TPMState(vm.UUID), what: "the state of its TPM", reason: TPMNotMigratable, isDirectory: true,
 		})
 	}
 	return all
@@ -142,7 +145,11 @@ func (t preflight) checkLocalFiles(ctx context.Context, f *blockerList) {
 		case here != nil && !t.checkOfflineFile(ctx, f, b, *here):
 		case there != nil && here != nil && b.sameMedium(*here, *there):
 		case there != nil && !t.vm.leftByEarlierAttempt(b.path, *there):
-			f.pathTaken(b, t.target)
+			at := presence(isThere)
+			if here == nil {
+				at = t.vm.sourceHas(ctx, b.path)
+			}
+			t.pathTaken(f, b, at)
 		case here != nil:
 			need.add(b, copySize(*here))
 		case t.checkUnlistedFile(f, b):
@@ -175,7 +182,7 @@ func (t preflight) checkTPMState(ctx context.Context, f *blockerList, b localFil
 	case err != nil:
 		f.unanswered(b.reason, b.attribute, t.target, "the storage", err)
 	case there != nil && !t.vm.leftByEarlierAttempt(b.path, *there):
-		f.pathTaken(b, t.target)
+		t.pathTaken(f, b, t.vm.sourceHas(ctx, b.path))
 	case there == nil:
 		f.pathUnverified(b, t.target)
 	}
@@ -191,7 +198,7 @@ func (t preflight) checkLocalFilesFit(ctx context.Context, f *blockerList, need 
 		case err != nil:
 			f.unanswered(InsufficientStorage, "", t.target, "the storage", err)
 		default:
-			f.checkFreeSpace(dir, need[dir].bytes, t.spaceAfterImages(dir, available), t.target)
+			t.checkFreeSpace(ctx, f, dir, need[dir].bytes, t.spaceAfterImages(dir, available))
 		}
 	}
 }
@@ -242,19 +249,64 @@ func (b localFile) sameMedium(here, there libvirt.Volume) bool {
 	return b.readOnly && dimensionsOf(here) == dimensionsOf(there)
 }
 
-func (f *blockerList) pathTaken(b localFile, target *libvirt.Host) {
+// presence says whether a host has a file.
+type presence int
+
+const (
+	presenceUnknown presence = iota
+	isThere
+	isAbsent
+)
+
+// sourceHas asks the source for a file that none of its storage pools lists.
+func (vm VM) sourceHas(ctx context.Context, file string) presence {
+	if vm.SourceFiles == nil {
+		return presenceUnknown
+	}
+	switch has, known := vm.SourceFiles(ctx, []string{file})[file]; {
+	case !known:
+		return presenceUnknown
+	case has:
+		return isThere
+	default:
+		return isAbsent
+	}
+}
+
+// pathTaken says that the target has the file that would be copied there. Only if the source has it too, the one on the
+// target may be of no use: otherwise it may be the only one that the VM has, as after its definition alone was carried
+// to another host.
+func (t preflight) pathTaken(f *blockerList, b localFile, source presence) {
 	reason := b.reason
 	if b.disk != "" {
 		reason = DiskPathTaken
 	}
-	shared := "say so (" + b.declarationPath() + ")."
+	if source == isAbsent {
+		f.block(reason, b.attribute, fmt.Sprintf("%s is %s, which host %q lacks and host %q has, perhaps as the only copy",
+			b.what, b.path, t.source.Name(), t.target.Name()), t.remedyOfOnlyCopy())
+		return
+	}
+	remedy := "If it is of no use any more, such as a copy left from an earlier move, remove it there. If it is the same " +
+		"file on a shared filesystem, "
+	if source == presenceUnknown {
+		remedy = fmt.Sprintf("Find out whether host %q has the file too: if not, the one on host %q may be the VM's only "+
+			"copy, and must stay. If it is the same file on a shared filesystem, ", t.source.Name(), t.target.Name())
+	}
 	if b.isDirectory {
-		shared = "start the VM and move it while it runs."
+		remedy += "start the VM and move it while it runs."
+	} else {
+		remedy += "say so (" + b.declarationPath() + ")."
 	}
 	f.block(reason, b.attribute, fmt.Sprintf("%s would be copied to %s on host %q, where there is such a file already, "+
-		"and none is ever overwritten", b.what, b.path, target.Name()),
-		"If it is of no use any more, such as a copy left from an earlier move, remove it there. If it is the same file "+
-			"on a shared filesystem, "+shared)
+		"and none is ever overwritten", b.what, b.path, t.target.Name()), remedy)
+}
+
+// remedyOfOnlyCopy is what to do about a VM whose files are only on the target.
+func (t preflight) remedyOfOnlyCopy() string {
+	return fmt.Sprintf("Don't remove it. To have the VM where the file is, move only its definition: \"virsh dumpxml "+
+		"--inactive --security-info %[1]s >vm.xml\" and \"virsh undefine --keep-nvram --keep-tpm %[1]s\" on host %[2]q, "+
+		"then \"virsh define vm.xml\" on host %[3]q. Or copy the file to host %[2]q.",
+		t.vm.UUID, t.source.Name(), t.target.Name())
 }
 
 func (f *blockerList) pathUnverified(b localFile, target *libvirt.Host) {
@@ -264,19 +316,28 @@ func (f *blockerList) pathUnverified(b localFile, target *libvirt.Host) {
 			"changed.")
 }
 
-func (f *blockerList) checkFreeSpace(dir string, need, available uint64, target *libvirt.Host) {
+func (t preflight) checkFreeSpace(ctx context.Context, f *blockerList, dir string, need, available uint64) {
 	if need <= available {
 		return
 	}
 	f.block(InsufficientStorage, "disks", fmt.Sprintf("%s would be copied to %s on host %q, where %s are available",
-		domain.FormatSize(need), dir, target.Name(), domain.FormatSize(available)),
-		FreeSpaceRemedy)
+		domain.FormatSize(need), dir, t.target.Name(), domain.FormatSize(available)), t.freeSpaceRemedy(ctx, dir))
 }
 
-// FreeSpaceRemedy says what to do about a directory that has too little space. libvirt measures it when it refreshes
-// the storage pool.
-const FreeSpaceRemedy = "Free space there, or choose another host. If space was freed without libvirt, \"virsh " +
-	"pool-refresh\" finds it."
+func (t preflight) freeSpaceRemedy(ctx context.Context, dir string) string {
+	pool := ""
+	if t.vm.PoolAt != nil {
+		pool = t.vm.PoolAt(ctx, true, dir)
+	}
+	return FreeSpaceRemedy(pool, t.target.Name())
+}
+
+// FreeSpaceRemedy says what to do about a directory of a host that has too little space. libvirt measures it when it
+// refreshes the storage pool, whose name is "" if it is unknown.
+func FreeSpaceRemedy(pool, host string) string {
+	return fmt.Sprintf("Free space there, or choose another host. libvirt measures the space when it reads the storage "+
+		"pool: if it changed without libvirt, run \"virsh pool-refresh %s\" on host %q.", cmp.Or(pool, "<pool>"), host)
+}
 
 // spaceNeeds holds the sizes to be written, by directory.
 type spaceNeeds map[string]spaceNeed

@@ -43,7 +43,7 @@ func (r *run) makeImages(ctx context.Context) error {
 			return err
 		}
 		directory := path.Dir(c.Disk.Path)
-		to.checkCopiesFitIn(&f, "disks."+c.Disk.Key, available, directory, slices.DeleteFunc(slices.Clone(copies[:i+1]),
+		to.checkCopiesFitIn(ctx, &f, "disks."+c.Disk.Key, available, directory, slices.DeleteFunc(slices.Clone(copies[:i+1]),
 			func(other DiskCopy) bool { return path.Dir(other.Disk.Path) != directory }))
 	}
 	if blocking := Blocking(f); len(blocking) > 0 {

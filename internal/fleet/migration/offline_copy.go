@@ -67,7 +67,7 @@ func PlanOfflineCopy(
 		}
 	}
 	for _, dir := range p.need.dirs() {
-		p.blockers.checkFreeSpace(dir, p.need[dir].bytes, p.available[dir], target)
+		p.preflight.checkFreeSpace(ctx, &p.blockers, dir, p.need[dir].bytes, p.available[dir])
 	}
 	return p.plan, p.blockers, nil
 }
@@ -135,11 +135,13 @@ func (p *offlinePlanner) planFile(ctx context.Context, b localFile, here, there 
 		}
 	}
 	switch {
+	case exists && !ok:
+		p.preflight.pathTaken(&p.blockers, b, isAbsent)
 	case !ok && !b.mayBeAbsent():
 		p.blockers.block(b.reason, b.attribute, fmt.Sprintf("%s is %s, and host %q has no such file", b.what, b.path,
 			p.plan.source.Name()), "Put the file back, or take the disk out of the VM.")
 	case exists:
-		p.blockers.pathTaken(b, p.plan.target)
+		p.preflight.pathTaken(&p.blockers, b, isThere)
 	case !ok:
 	case b.isDirectory:
 		return p.planTree(ctx, b, b, file)

@@ -35,6 +35,9 @@ type VM struct {
 	// TargetFiles says of files that QEMU opens at its start whether the target has them. A file of which that is unknown
 	// isn't in it. It is nil where that isn't asked. Checks call it while others run.
 	TargetFiles func() map[string]bool
+	// SourceFiles says of files whether the source has them. A file of which that is unknown isn't in the result. It is
+	// nil where that isn't asked.
+	SourceFiles func(ctx context.Context, files []string) map[string]bool
 	// PoolAt returns the name of the active storage pool whose directory this is on the source or the target, "" for none.
 	// It is nil where that isn't asked.
 	PoolAt func(ctx context.Context, onTarget bool, dir string) string

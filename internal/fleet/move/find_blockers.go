@@ -122,6 +122,9 @@ func (ck *Checks) CheckTarget(
 		files := inspected.OpenedFiles()
 		inspected.TargetFiles = sync.OnceValue(func() map[string]bool { return ck.targetFiles(ctx, vm, files, to) })
 		inspected.PoolAt = ck.poolAt(vm.On, to)
+		inspected.SourceFiles = func(ctx context.Context, files []string) map[string]bool {
+			return ck.hosts.FilesOn(ctx, vm.On, files)
+		}
 	}
 
 	blockers, checkErr := checkTwoHosts(ctx, vm, inspected, to, o)

@@ -99,11 +99,16 @@ func (cy *Capacity) FileBlockers(
 		}
 
 		if known && left < needs[dir] {
+			pool := ""
+			if p, err := h.Conn.StoragePoolAt(ctx, dir); err == nil {
+				pool = p.Name
+			}
+
 			blockers = append(blockers, migration.Blocker{
 				Reason: migration.InsufficientStorage, Status: status.False, Attribute: "disks",
 				Message: fmt.Sprintf("the disks need at least %s in %s on host %q, where %s are free, not counting disks that "+
 					"are being copied there", domain.FormatSize(needs[dir]), dir, h.Name, domain.FormatSize(left)),
-				Remedy: migration.FreeSpaceRemedy,
+				Remedy: migration.FreeSpaceRemedy(pool, h.Name),
 			})
 		}
 	}

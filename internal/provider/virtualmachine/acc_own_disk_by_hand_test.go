@@ -131,6 +131,17 @@ func TestAccVirtualMachine_ownDiskDetachedByHand(t *testing.T) {
 	}
 	l.Run(t, "kvm1", "qemu-io", "-f", "qcow2", "-c", "read -q -P 7 0 64k", was)
 
+	// A definition that was carried to a host without the file: its destroy promises no deletion of it.
+	l.Run(t, "kvm1", "mv", was, was+".elsewhere")
+	l.Virsh(t, "kvm1", "pool-refresh", name)
+	out := tf.Run(t, "plan", "-destroy")
+	expect(t, out, "Not deleted, because host \"kvm1\" isn't known to have them", "- disks.root: "+was)
+	if strings.Contains(out, "Data is deleted") {
+		t.Errorf("the plan promises to delete what isn't there: %s", out)
+	}
+	l.Run(t, "kvm1", "mv", was+".elsewhere", was)
+	l.Virsh(t, "kvm1", "pool-refresh", name)
+
 	tf.Config(t, acctest.OneHost(l)+fmt.Sprintf(
 		"resource \"virtfleet_storage_pool\" \"vms\" {\n  name = %q\n  type = \"dir\"\n  target = { path = %q }\n}\n",
 		name, "/var/lib/libvirt/"+name))

@@ -116,7 +116,8 @@ func (r *Resource) warnAboutRemoval(
 	ctx context.Context, vm *fleet.VM, lost map[string]domain.OwnDisk,
 ) diag.Diagnostics {
 	removal := r.Data.Fleet.Removal(ctx, vm, lost)
-	if len(removal.Deleted)+len(removal.Kept)+len(removal.Shared)+len(removal.Lost)+len(removal.Aside) == 0 {
+	if len(removal.Deleted)+len(removal.Kept)+len(removal.Shared)+len(removal.Lost)+len(removal.Aside)+
+		len(removal.Missing) == 0 {
 		return nil
 	}
 	detail := fmt.Sprintf("The apply destroys the VM on host %q.", vm.Host)
@@ -128,6 +129,7 @@ func (r *Resource) warnAboutRemoval(
 		{"Kept on the host, because on_destroy says so", removal.Kept},
 		{"Kept on the host, because of another VM", removal.Shared},
 		{"Kept on the host, because the VM's definition has lost it, as after \"virsh snapshot-revert\"", removal.Lost},
+		{fmt.Sprintf("Not deleted, because host %q isn't known to have them: another one may", vm.Host), removal.Missing},
 		{"The apply fails while it is unknown whether other disks are based on those that it deletes", removal.Unclear},
 		{"Not deleted with the VM, because they weren't created with it", removal.Untouched},
 		{"Not deleted either, and what the guest wrote last is in these", removal.Aside},

@@ -139,6 +139,7 @@ func (p planning) plan() outcome {
 		o.diags.Append(p.leftWarning(left)...)
 	}
 	if !o.changed {
+		o.diags.Append(p.waitingWarning(need.restart)...)
 		o.planned = *p.state
 		return o
 	}
