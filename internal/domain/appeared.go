@@ -1,45 +1,40 @@
 package domain
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
-// Appeared returns the paths of the devices that have has and want would remove, although none of known has them: the
-// VM got them after known was read. A kind of device that want doesn't declare is left alone.
-func Appeared(have, want Spec, known ...Spec) []string {
+// DevicePaths returns the paths of the devices of which a VM may have several, sorted: "disks.root". The drive with the
+// first-boot medium isn't among them: it isn't declared as a disk.
+func (s Spec) DevicePaths() []string {
 	var paths []string
-	declared := want.deviceKeys()
-	for kind, keys := range have.deviceKeys() {
-		if declared[kind] == nil {
-			continue
+	for key := range s.Disks {
+		if key != MediumKey {
+			paths = append(paths, "disks."+key)
 		}
-		for key := range keys {
-			has := func(s Spec) bool { return s.deviceKeys()[kind][key] }
-			if !declared[kind][key] && key != MediumKey && !slices.ContainsFunc(known, has) {
-				paths = append(paths, kind+"."+key)
-			}
+	}
+	for key := range s.Interfaces {
+		paths = append(paths, "interfaces."+key)
+	}
+	for _, f := range Families {
+		for key := range *f.in(&s) {
+			paths = append(paths, f.Path+"."+key)
 		}
 	}
 	slices.Sort(paths)
 	return paths
 }
 
-// deviceKeys returns the keys of the devices of each kind of which a VM may have several, by the kind's path. Kinds
-// that aren't declared have none.
-func (s Spec) deviceKeys() map[string]map[string]bool {
-	kinds := map[string]map[string]bool{"disks": keySet(s.Disks), "interfaces": keySet(s.Interfaces)}
+// Undeclared returns those of the paths of devices that want doesn't have, although it declares what devices of their
+// kind the VM has: they would be removed.
+func Undeclared(paths []string, want Spec) []string {
+	declared := map[string]bool{"disks": want.Disks != nil, "interfaces": want.Interfaces != nil}
 	for _, f := range Families {
-		kinds[f.Path] = keySet(*f.in(&s))
+		declared[f.Path] = *f.in(&want) != nil
 	}
-	return kinds
-}
-
-// keySet returns the keys of a map, and nil for nil.
-func keySet[V any](m map[string]V) map[string]bool {
-	if m == nil {
-		return nil
-	}
-	keys := make(map[string]bool, len(m))
-	for key := range m {
-		keys[key] = true
-	}
-	return keys
+	has := want.DevicePaths()
+	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
+		return !declared[path[:strings.LastIndex(path, ".")]] || slices.Contains(has, path)
+	})
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestAppeared(t *testing.T) {
+func TestUndeclared(t *testing.T) {
 	t.Parallel()
 	disks := func(keys ...string) map[string]Disk {
 		all := map[string]Disk{}
@@ -14,19 +14,21 @@ func TestAppeared(t *testing.T) {
 		}
 		return all
 	}
-	have := Spec{Disks: disks("root", "vdb", MediumKey), Serials: map[string]Row{"log": {}}}
+	have := Spec{
+		Disks: disks("root", "vdb", MediumKey), Interfaces: map[string]Interface{"net0": {}},
+		Serials: map[string]Row{"log": {}},
+	}
 	for name, test := range map[string]struct {
 		want  Spec
-		known []Spec
 		paths []string
 	}{
-		"new":         {Spec{Disks: disks("root")}, []Spec{{Disks: disks("root")}}, []string{"disks.vdb"}},
-		"was known":   {Spec{Disks: disks("root")}, []Spec{{}, {Disks: disks("vdb")}}, nil},
-		"is declared": {Spec{Disks: disks("root", "vdb")}, []Spec{{}}, nil},
-		"left alone":  {Spec{}, []Spec{{}}, nil},
-		"of a family": {Spec{Serials: map[string]Row{}}, []Spec{{}}, []string{"devices.serials.log"}},
+		"a disk":         {Spec{Disks: disks("root")}, []string{"disks.vdb"}},
+		"is declared":    {Spec{Disks: disks("root", "vdb")}, nil},
+		"left alone":     {Spec{}, nil},
+		"of a family":    {Spec{Serials: map[string]Row{}}, []string{"devices.serials.log"}},
+		"all interfaces": {Spec{Interfaces: map[string]Interface{}}, []string{"interfaces.net0"}},
 	} {
-		if got := Appeared(have, test.want, test.known...); !slices.Equal(got, test.paths) {
+		if got := Undeclared(have.DevicePaths(), test.want); !slices.Equal(got, test.paths) {
 			t.Errorf("%s: %q, want %q", name, got, test.paths)
 		}
 	}

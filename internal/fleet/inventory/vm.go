@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
@@ -82,6 +83,23 @@ func (vm *VM) CurrentSpec() *domain.Spec { return cmp.Or(vm.LiveSpec, vm.Persist
 // DeclaredSpec is the definition that a configuration changes: the one for the next start, or of a transient VM the one
 // that runs.
 func (vm *VM) DeclaredSpec() *domain.Spec { return cmp.Or(vm.PersistentSpec, vm.LiveSpec) }
+
+// DevicePaths returns the paths of the devices of which a VM may have several: those that its definition has, and those
+// that it has only while it runs.
+func (vm *VM) DevicePaths() []string {
+	var paths []string
+	if spec := vm.DeclaredSpec(); spec != nil {
+		paths = spec.DevicePaths()
+	}
+
+	if vm.LiveSpec != nil && vm.PersistentSpec != nil {
+		paths = append(paths, domain.AlignKeys(vm.LiveSpec, vm.PersistentSpec).DevicePaths()...)
+	}
+
+	slices.Sort(paths)
+
+	return slices.Compact(paths)
+}
 
 // UndefineCommand is the command, with the host on which to run it, that removes the VM's definition by hand, whatever
 // the VM has in addition to it. Disks stay.

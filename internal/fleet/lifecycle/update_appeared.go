@@ -11,18 +11,13 @@ import (
 
 // verifyDevicesKnown returns an error if the VM has got a device since the change was planned, which would be removed.
 func (u *update) verifyDevicesKnown() error {
-	if len(u.want.Known) == 0 {
+	if u.want.Known == nil {
 		return nil
 	}
 
-	have := *u.vm.DeclaredSpec()
-
-	appeared := domain.Appeared(have, u.want.Spec, u.want.Known...)
-	if live := u.vm.RunningSpec(u.want.Spec); live != nil {
-		known := append(slices.Clone(u.want.Known), have)
-		appeared = append(appeared, domain.Appeared(*live, u.want.Spec, known...)...)
-	}
-
+	appeared := slices.DeleteFunc(domain.Undeclared(u.vm.DevicePaths(), u.want.Spec), func(path string) bool {
+		return slices.Contains(u.want.Known, path)
+	})
 	if len(appeared) == 0 {
 		return nil
 	}

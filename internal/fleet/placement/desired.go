@@ -43,9 +43,9 @@ type Desired struct {
 	// AnyPool are the keys of first-boot volumes for which no storage pool is declared. OwnDisks has the one for a new
 	// volume; an existing volume stays where it is.
 	AnyPool []string
-	// Known are the definitions that the plan has compared the configuration with. A device that the VM has got since isn't
-	// removed: no plan has announced it. None: nothing is known of the plan.
-	Known []domain.Spec
+	// Known are the paths of the devices that the VM had when the change was planned. One that it has got since isn't
+	// removed: no plan has announced that. Nil: they aren't known, and nothing is checked.
+	Known []string
 	// Removes are the keys of the own disks that the plan has announced to be deleted. No other disk is deleted because it
 	// isn't declared.
 	Removes []string

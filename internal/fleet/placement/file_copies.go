@@ -57,12 +57,44 @@ func (p *Scheduler) copiesDiffer(ctx context.Context, all []candidate, d Desired
 
 		known := pinned == "" || slices.ContainsFunc(having, func(c fileCopy) bool { return c.on.Name == pinned })
 
-		if known && p.differ(ctx, having) {
-			return unclearCopy(d.Spec.Name, pinned, attribute, disks[attribute], having)
+		if !known || !p.differ(ctx, having) {
+			continue
 		}
+
+		if home := homeOf(all, d.Replaces); pinned != "" && home != pinned {
+			two := slices.DeleteFunc(slices.Clone(having), func(c fileCopy) bool { return c.on.Name != home && c.on.Name != pinned })
+			if p.differ(ctx, two) {
+				return otherCopy(d.Spec.Name, home, pinned, attribute, two)
+			}
+		}
+
+		return unclearCopy(d.Spec.Name, pinned, attribute, disks[attribute], having)
 	}
 
 	return nil
+}
+
+// homeOf returns the host where a VM runs, or else the only one that defines it; "" if there is none.
+func homeOf(all []candidate, uuid string) string {
+	var defined []string
+
+	for _, c := range all {
+		if c.Err != nil || c.View == nil || c.View.Domains[uuid] == nil {
+			continue
+		}
+
+		if c.View.Domains[uuid].Active() {
+			return c.Host.Name
+		}
+
+		defined = append(defined, c.Host.Name)
+	}
+
+	if len(defined) != 1 {
+		return ""
+	}
+
+	return defined[0]
 }
 
 // answering returns the hosts that answered, in the order of their names.
@@ -278,5 +310,23 @@ func unclearCopy(vm, pinned, attribute, file string, having []fileCopy) *invento
 			"be an older one, which a move left there:%s", vm, disk, file, lines.String()),
 		Remedy: fmt.Sprintf("Find out which file has the data, and set host to its host. Or remove the other files. If "+
 			"the hosts share the file, set disks.%s.shared = true.", disk),
+	}
+}
+
+// otherCopy returns the problem that a VM which is replaced has its disk's file on one host, and would get another file
+// on the host that it is pinned to. The plan of a replaced VM can't show warnings, so it is an error.
+func otherCopy(vm, home, pinned, attribute string, having []fileCopy) *inventory.Problem {
+	lines := make([]string, len(having))
+	for i, c := range having {
+		lines[i] = fmt.Sprintf("\n  - host %q: %s", c.on.Name, c)
+	}
+
+	return &inventory.Problem{
+		Attribute: attribute, Summary: "No host can take the VM",
+		Detail: fmt.Sprintf("VM %q is on host %q, with what its guest has written. Replaced, it would be created on host %q, "+
+			"as host says, where the disk %q is another file:%s", vm, home, pinned, strings.Split(attribute, ".")[1],
+			strings.Join(lines, "")),
+		Remedy: fmt.Sprintf("To keep what the guest has written, set host to %q, or move the VM first. To begin with the "+
+			"other file, destroy the VM first, as a change of its own.", home),
 	}
 }

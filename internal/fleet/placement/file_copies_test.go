@@ -243,3 +243,41 @@ func TestCopiesDiffer_volumes(t *testing.T) {
 		})
 	}
 }
+
+// TestCopiesDiffer_replaced: a VM that is replaced doesn't begin with an older file because its configuration names the
+// host that it has left.
+func TestCopiesDiffer_replaced(t *testing.T) {
+	t.Parallel()
+
+	const file = "/vms/root"
+
+	host := func(written string) inventory.HostConfig {
+		return inventory.HostConfig{
+			URI: "test://" + testNode(t),
+			FileMarks: func(context.Context, ...string) (map[string]inventory.FileMark, error) {
+				return map[string]inventory.FileMark{file: {Bytes: 1 << 20, Modified: written}}, nil
+			},
+		}
+	}
+	p, inv := testSchedulerOf(t, map[string]inventory.HostConfig{"kvm1": host("1000.5"), "kvm2": host("2000.5")})
+
+	on := func(state libvirt.DomainState) *inventory.View {
+		return inventory.NewView(nil, map[string]*inventory.Entry{
+			"old": inventory.NewEntry(libvirt.Domain{UUID: "old", Name: "web", State: state}),
+		})
+	}
+	all := []candidate{
+		{Reply: inventory.Reply{Host: inv.Host("kvm1"), View: on(libvirt.Shutoff)}},
+		{Reply: inventory.Reply{Host: inv.Host("kvm2"), View: on(libvirt.Running)}},
+	}
+
+	for pinned, warning := range map[string]bool{"kvm1": false, "kvm2": true} {
+		problem := p.copiesDiffer(t.Context(), all, Desired{
+			Spec:     domain.Spec{Name: "web", Disks: map[string]domain.Disk{"root": {}}},
+			Metadata: domain.Metadata{Host: pinned}, Files: map[string]string{"disks.root.file": file}, Replaces: "old",
+		})
+		if problem == nil || problem.Warning != warning {
+			t.Errorf("%s: got %+v", pinned, problem)
+		}
+	}
+}

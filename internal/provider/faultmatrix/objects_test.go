@@ -143,7 +143,7 @@ func (o *objects) kinds(t *testing.T) []object {
 			kind: "secret", created: secret + `value_wo = "hush"`,
 			updated: secret + "value_wo = \"hush now\"\n  value_wo_version = \"2\"\n  description = \"changed\"",
 			made:    o.hasSecret("<name>" + o.name + "</name>"), changed: o.hasSecret("changed"),
-			removed: not(o.hasSecret("<name>" + o.name + "</name>")), afterUpdate: "update", afterDestroy: "create",
+			removed: not(o.hasSecret("<name>" + o.name + "</name>")), afterUpdate: "update", afterDestroy: "update",
 		},
 	}
 }

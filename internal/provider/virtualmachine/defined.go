@@ -3,6 +3,7 @@ package virtualmachine
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -19,11 +20,21 @@ type defined struct {
 	// Memory is how much memory the next start of a running VM takes of the host. It is set if the VM that runs took less,
 	// which is Taken, and its size is less.
 	Memory, Taken uint64 `json:",omitempty"`
+	// Devices are the paths of its devices, separated by spaces, as the plan knows them.
+	Devices string
+}
+
+// devices returns the paths of the devices that the VM had at the last read; nil: that isn't known.
+func (d defined) devices() []string {
+	if d.Devices == "" {
+		return nil
+	}
+	return strings.Fields(d.Devices)
 }
 
 // writeDefined records what the state doesn't tell.
 func writeDefined(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag.Diagnostics {
-	var d defined
+	d := defined{Devices: strings.Join(vm.DevicePaths(), " ")}
 	if spec := vm.DeclaredSpec(); spec != nil {
 		d.NVRAM = spec.Values[nvramPath]
 	}
@@ -36,9 +47,6 @@ func writeDefined(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM) diag
 			*next.Installed > *runs.Installed && *next.Installed > *next.Size && !stagesMemory(vm.Metadata) {
 			d.Memory, d.Taken = *next.Installed, *runs.Installed
 		}
-	}
-	if d == (defined{}) {
-		return meta.WritePrivate(ctx, to, privateDefined, nil)
 	}
 	return meta.WritePrivate(ctx, to, privateDefined, d)
 }

@@ -19,15 +19,6 @@ import (
 // host that has changed, not the configuration. An error would keep the other VMs of the configuration from being
 // changed.
 
-// known returns what the last read, with which the plan compared the configuration, saw of the VM.
-func (p planning) known() []domain.Spec {
-	known := []domain.Spec{p.state.spec(nil)}
-	if p.live != nil {
-		known = append(known, *p.live)
-	}
-	return known
-}
-
 // driftedChanges returns those of the fresh changes that the configuration doesn't make: what is declared is what both
 // definitions said when they last agreed, or what the state said before someone changed the VM. A name is none of them:
 // it can't be left to the next start, because libvirt renames a VM only while it is off.

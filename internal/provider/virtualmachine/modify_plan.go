@@ -118,11 +118,11 @@ func (p planning) noteForReplacement(
 		return nil
 	}
 	vm, again := data.Managed.Plans(text(p.state.ID), text(p.config.Name))
-	if again {
-		return diag.Diagnostics{twoAddressesError(text(p.state.Name))}
-	}
-	if vm.Claimed && p.config.Name.Equal(p.state.Name) {
+	switch {
+	case vm.Claimed && p.config.Name.Equal(p.state.Name):
 		return diag.Diagnostics{duplicateNameError(text(p.state.Name))}
+	case again:
+		return diag.Diagnostics{twoAddressesError(text(p.state.Name))}
 	}
 	// A destroy that failed leaves what its plan recorded.
 	diags := meta.WritePrivate(ctx, private, privateDestroyedOff, nil)
@@ -191,7 +191,8 @@ func (r *Resource) checkWithFleet(
 			return diags
 		}
 		if status.StartsOnCreate(p.config.runStrategy()) {
-			if _, diags = r.refuseFenced(ctx, p.config); diags.HasError() {
+			_, refused := r.refuseFenced(ctx, p.config)
+			if diags.Append(refused...); diags.HasError() {
 				return diags
 			}
 		}

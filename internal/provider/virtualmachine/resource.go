@@ -210,7 +210,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 		}
 	}
 	desired.UpdatePolicy, desired.Power, desired.Migration = o.policy, o.power, config.migrationOptions()
-	desired.Transient, desired.Lost, desired.Known = p.transient, p.lost, p.known()
+	desired.Transient, desired.Lost, desired.Known = p.transient, p.lost, p.defined.devices()
 	desired.Applied, desired.Made = p.applied, r.Data.Volumes.AllMade()
 	last, vm, late, err := r.move(working, p, desired)
 	resp.Diagnostics.Append(late...)
