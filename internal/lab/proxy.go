@@ -117,14 +117,27 @@ func (l *Lab) proxy(t testing.TB, host string, roundTrip time.Duration, enough f
 // A client that takes longer than the delay between two questions may have had an answer that it doesn't need for the
 // second one: so a busy computer makes it more, and nothing makes it less.
 func (p *Proxy) RoundTrips() int {
-	p.trips.mu.Lock()
-	defer p.trips.mu.Unlock()
-	return p.trips.answered
+	trips := p.counted()
+	trips.mu.Lock()
+	defer trips.mu.Unlock()
+	return trips.answered
+}
+
+// counted is what new connections are counted in.
+func (p *Proxy) counted() *roundTrips {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.trips
 }
 
 // CountWith counts a client's waits together with those for another proxy's host, whose connections are yet to be made:
 // an answer of one host is what the client may have asked the other one for.
-func (p *Proxy) CountWith(other *Proxy) { p.trips = other.trips }
+func (p *Proxy) CountWith(other *Proxy) {
+	trips := other.counted()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trips = trips
+}
 
 // Cut ends all connections and every new one at once: only to those who use this proxy, the host is gone.
 func (p *Proxy) Cut() {
@@ -172,8 +185,9 @@ func (p *Proxy) serve() {
 		if !p.track(client, server) {
 			continue
 		}
-		p.work.Go(func() { p.pass(client, server, p.trips.question, &p.trips.asked) })
-		p.work.Go(func() { p.pass(server, client, p.trips.answer, &p.trips.answered) })
+		trips := p.counted()
+		p.work.Go(func() { p.pass(client, server, trips, trips.question, &trips.asked) })
+		p.work.Go(func() { p.pass(server, client, trips, trips.answer, &trips.answered) })
 	}
 }
 
@@ -225,7 +239,7 @@ type piece struct {
 
 // pass copies one direction. Reading and writing are apart, so that pieces under way don't wait for each other. depth
 // is how deep a piece is that was just read, and deepest that of those at the other end.
-func (p *Proxy) pass(from, to net.Conn, depth func() int, deepest *int) {
+func (p *Proxy) pass(from, to net.Conn, trips *roundTrips, depth func() int, deepest *int) {
 	pieces := make(chan piece, 4096)
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -241,7 +255,7 @@ func (p *Proxy) pass(from, to net.Conn, depth func() int, deepest *int) {
 			if p.isShut() {
 				continue
 			}
-			p.trips.reached(deepest, next.depth)
+			trips.reached(deepest, next.depth)
 			if _, err := to.Write(next.data); err != nil {
 				return
 			}

@@ -19,7 +19,7 @@ func TestProxy_lookThatFails(t *testing.T) {
 	go func() {
 		defer close(over)
 		deepest := 0
-		p.pass(from, to, func() int { return 0 }, &deepest)
+		p.pass(from, to, p.trips, func() int { return 0 }, &deepest)
 	}()
 	go func() {
 		for {

@@ -59,7 +59,8 @@ data %[3]q "this" {
 	expect("started", true, "True", "AllConnected", "")
 	virsh("net-destroy", name)
 	virsh("net-start", name)
-	expect("the network was restarted", false, "False", "NetworkStopped", `interface "lan": network "`+name+`" was stopped`)
+	expect("the network was restarted", false, "False", "NetworkStopped",
+		`interface "lan": network "`+name+`" was stopped`)
 	virsh("destroy", name)
 	virsh("start", "--paused", name)
 	expect("started again", true, "True", "AllConnected", "")

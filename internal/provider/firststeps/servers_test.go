@@ -24,7 +24,7 @@ func (u *user) onServers() []example {
 			dir: "ceph", before: u.hasCeph, lab: small("orders"),
 			args: ` -var "ceph_key=$(` + cephKey + `)" -var 'image=` + u.image + `'`,
 			has: []string{
-				"name='vms/orders-root'", "name='vms/orders'", "name='vms/orders-data'", "<auth username='libvirt'>",
+				"name='vms/orders-root-", "name='vms/orders'", "name='vms/orders-data'", "<auth username='libvirt'>",
 				"client.libvirt",
 			},
 		},

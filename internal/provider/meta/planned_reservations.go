@@ -32,6 +32,6 @@ func (n PlannedNetwork) Drops(name string, h network.DHCPHost) string {
 	if !drops {
 		return ""
 	}
-	return fmt.Sprintf("The virtfleet_network %q removes this reservation: in the entry of ips for %s, set dhcp (dhcp = {} "+
-		"is enough), and don't set dhcp.hosts.", name, subnet)
+	return fmt.Sprintf("The virtfleet_network %q removes this reservation: in the entry of ips for %s, set dhcp "+
+		"(dhcp = {} is enough), and don't set dhcp.hosts.", name, subnet)
 }

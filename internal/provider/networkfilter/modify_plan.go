@@ -98,9 +98,11 @@ func (r *filterResource) warnOfMissing(ctx context.Context, plan *model, targets
 	return diags
 }
 
-// checkVariables refuses a filter with variables for which interfaces of running VMs have no value: libvirt would refuse
-// it on these hosts only. It warns of VMs that are off: libvirt would refuse to start them.
-func (r *filterResource) checkVariables(ctx context.Context, plan *model, targets hostset.Set) (diags diag.Diagnostics) {
+// checkVariables refuses a filter with variables for which interfaces of running VMs have no value: libvirt would
+// refuse it on these hosts only. It warns of VMs that are off: libvirt would refuse to start them.
+func (r *filterResource) checkVariables(
+	ctx context.Context, plan *model, targets hostset.Set,
+) (diags diag.Diagnostics) {
 	f, known, _ := plan.filter()
 	if !known {
 		return nil

@@ -256,8 +256,8 @@ resource "virtfleet_volume" "data" {
   data  = { volume = virtfleet_volume.data.id, encryption = { secret = virtfleet_secret.luks.id } }
   vault = { block = "` + loop + `", format = "raw", encryption = { secret = virtfleet_secret.luks.id } }
 }`
-	vault := fmt.Sprintf("  vault = { block = %q, format = \"raw\", encryption = { secret = virtfleet_secret.luks.id } }\n",
-		loop)
+	vault := fmt.Sprintf("  vault = { block = %q, format = \"raw\", "+
+		"encryption = { secret = virtfleet_secret.luks.id } }\n", loop)
 	set := func(passphrase string) func() { return func() { setPassphrase(t, l, "kvm1", name, passphrase) } }
 	const other = "5a1bb6ff-3f0b-4c5e-9d3a-000000000002"
 	sees := func(mib int) resource.TestCheckFunc {

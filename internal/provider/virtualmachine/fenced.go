@@ -14,8 +14,8 @@ import (
 )
 
 // refuseFenced returns an error if a fenced host answers and runs the VM, which is to be created or started elsewhere:
-// two guests would write to its disks. A plan asks, and its apply asks once more: the host may be up again since. A VM that
-// isn't in the state is known by its name.
+// two guests would write to its disks. A plan asks, and its apply asks once more: the host may be up again since. A VM
+// that isn't in the state is known by its name.
 func (r *Resource) refuseFenced(ctx context.Context, m *model) (answers []fleet.FencedAnswer, diags diag.Diagnostics) {
 	if r.Data.Unknown || len(r.Data.Fleet.FencedHosts()) == 0 || m.Name.IsNull() || m.Name.IsUnknown() {
 		return nil, nil

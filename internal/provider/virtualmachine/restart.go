@@ -347,8 +347,8 @@ func (p planning) restartWarning(changes []domain.Change, left []string) diag.Di
 	said := fmt.Sprintf("update_policy is \"Restart\", and these changes of virtual machine %q can't be made while it "+
 		"runs:\n%s", text(p.state.Name), domain.ListChanges(changes))
 	if len(left) > 0 {
-		said += fmt.Sprintf("\n\nThe restart also makes these. An apply that failed has left them in the definition, and they "+
-			"aren't declared any more:\n  - %s\n\n%s", strings.Join(left, "\n  - "), leftRemedy)
+		said += fmt.Sprintf("\n\nThe restart also makes these. An apply that failed has left them in the definition, and "+
+			"they aren't declared any more:\n  - %s\n\n%s", strings.Join(left, "\n  - "), leftRemedy)
 	}
 	return diag.NewAttributeWarningDiagnostic(path.Root("update_policy"),
 		"Virtual machine will be restarted: "+text(p.state.Name), said)

@@ -174,8 +174,8 @@ var policyAttributes = attributes{
 // computedAttributes are the attributes that can't be declared.
 var computedAttributes = attributes{
 	"id": computedString("UUID of the VM."),
-	"current_host": computedString("Host that the VM is on. Terraform saves an output of it when it plans a move: if the " +
-		"move fails, `terraform output` prints the planned host until `terraform apply -refresh-only`."),
+	"current_host": computedString("Host that the VM is on. Terraform saves an output of it when it plans a move: " +
+		"if the move fails, the output is the planned host until an apply that refreshes."),
 	locationName: locationAttribute(),
 	"phase": computedString("Phase of the VM, as KubeVirt names it: `Running`, `Succeeded`, `Failed`, `Unknown`. See " +
 		"[Is my VM alive?](../guides/is-my-vm-alive.md)."),
