@@ -372,15 +372,6 @@ func relistsImages(ctx context.Context, h *libvirt.Host, pool string, err error)
 	return err == nil && is.kind().filled && refresh(ctx, h, pool) == nil
 }
 
-// Relist has the host's libvirt read a pool that hosts share again: another host may have created volumes in it.
-func (s *Storage) Relist(ctx context.Context, host, pool string) error {
-	h, err := s.host(host)
-	if err != nil {
-		return err
-	}
-	return refresh(ctx, h, pool)
-}
-
 // RefreshElsewhere makes the hosts that share a pool see a volume that one of them has created or removed.
 func (s *Storage) RefreshElsewhere(ctx context.Context, hosts hostset.Set, host, pool string) {
 	for name, err := range hostset.Each(ctx, hosts.Without(host), func(ctx context.Context, h hostset.Host) error {

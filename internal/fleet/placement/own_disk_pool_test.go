@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
@@ -71,5 +72,54 @@ func TestUnfitOwnDisk(t *testing.T) {
 	}
 	if _, why := unfitOwnDisk(dir, domain.OwnDisk{Image: "images/debian"}, domain.Disk{}); why != "" {
 		t.Errorf("an overlay in a directory: %q", why)
+	}
+}
+
+// TestNumberedName: no new RBD image has the name of another one, also if its pool doesn't list that. Files count.
+func TestNumberedName(t *testing.T) {
+	t.Parallel()
+
+	const base = "web-data-1234abcd"
+
+	for n, want := range map[int]string{1: base, 2: base + "-2"} {
+		if got := NumberedName("netfs", base, n); got != want {
+			t.Errorf("file %d is %q, want %q", n, got, want)
+		}
+	}
+
+	first, second := NumberedName("rbd", base, 1), NumberedName("rbd", base, 1)
+	if first == second || first == base || !strings.HasPrefix(first, base+"-") {
+		t.Errorf("the images of two records are %q and %q", first, second)
+	}
+}
+
+// TestWarnUnusedVolumes_rbd: an image that was kept is found by what its name begins with.
+func TestWarnUnusedVolumes_rbd(t *testing.T) {
+	t.Parallel()
+
+	_, h := testScheduler(t)
+	vm := &inventory.VM{On: h, Host: "h", PersistentSpec: &domain.Spec{}}
+	vm.UUID, vm.Name = "1234abcd-3f0b-4c5e-9d3a-000000000001", "web"
+	d := Desired{Spec: domain.Spec{Name: "web"}, OwnDisks: map[string]domain.OwnDisk{"data": {Pool: "ceph"}}}
+
+	if err := h.Conn.DefineStoragePool(t.Context(), "ceph", rbdPool("usage='ceph'").XML); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := h.Conn.StartStoragePool(t.Context(), "ceph"); err != nil {
+		t.Fatal(err)
+	}
+
+	kept := NumberedName("rbd", VolumeName(d.Spec, "data", vm.UUID), 1)
+	for _, name := range []string{kept, "web-data-1234abce-00000000", "web-data-1234abcd-000000001"} {
+		document := "<volume><name>" + name + "</name><capacity>1</capacity></volume>"
+		if err := h.Conn.CreateVolume(t.Context(), libvirt.NewVolume{Pool: "ceph", Name: name, Document: document}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	warnings := d.warnUnusedVolumes(t.Context(), vm)
+	if len(warnings) != 1 || !strings.Contains(warnings[0].Remedy, "ceph/"+kept) {
+		t.Errorf("kept is %s, and the warnings are %+v", kept, warnings)
 	}
 }
