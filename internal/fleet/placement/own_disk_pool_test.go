@@ -102,13 +102,7 @@ func TestWarnUnusedVolumes_rbd(t *testing.T) {
 	vm.UUID, vm.Name = "1234abcd-3f0b-4c5e-9d3a-000000000001", "web"
 	d := Desired{Spec: domain.Spec{Name: "web"}, OwnDisks: map[string]domain.OwnDisk{"data": {Pool: "ceph"}}}
 
-	if err := h.Conn.DefineStoragePool(t.Context(), "ceph", rbdPool("usage='ceph'").XML); err != nil {
-		t.Fatal(err)
-	}
-
-	if err := h.Conn.StartStoragePool(t.Context(), "ceph"); err != nil {
-		t.Fatal(err)
-	}
+	startRBDPool(t, h)
 
 	kept := NumberedName("rbd", VolumeName(d.Spec, "data", vm.UUID), 1)
 	for _, name := range []string{kept, "web-data-1234abce-00000000", "web-data-1234abcd-000000001"} {
@@ -121,5 +115,36 @@ func TestWarnUnusedVolumes_rbd(t *testing.T) {
 	warnings := d.warnUnusedVolumes(t.Context(), vm)
 	if len(warnings) != 1 || !strings.Contains(warnings[0].Remedy, "ceph/"+kept) {
 		t.Errorf("kept is %s, and the warnings are %+v", kept, warnings)
+	}
+}
+
+// startRBDPool gives a host of libvirt's test driver an rbdPool.
+func startRBDPool(t *testing.T, h *inventory.Host) {
+	t.Helper()
+
+	document := rbdPool("uuid='5a1bb6ff-3f0b-4c5e-9d3a-000000000001'").XML
+	if err := h.Conn.DefineStoragePool(t.Context(), "ceph", document); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := h.Conn.StartStoragePool(t.Context(), "ceph"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOtherCluster: an image that the VM has lost is where its record says.
+func TestOtherCluster(t *testing.T) {
+	t.Parallel()
+
+	_, h := testScheduler(t)
+	startRBDPool(t, h)
+
+	for seen, want := range map[string]bool{
+		"": false, "rbd:vms/a@ceph1:6789,ceph2:6789": false, "rbd:vms/a@other:6789": true,
+	} {
+		o := domain.OwnDisk{Pool: "ceph", Volume: "a", Path: "vms/a", SeenIn: seen}.On("there")
+		if got := OtherCluster(t.Context(), h, nil, o); (got != "") != want {
+			t.Errorf("%q: %q", seen, got)
+		}
 	}
 }
