@@ -341,22 +341,6 @@ func (s *Storage) usersAmong(ctx context.Context, files *hostFiles, v libvirt.Vo
 	return users, nil
 }
 
-// readTries is how many volumes readsOne tries: while Ceph doesn't answer, each takes half a minute.
-const readTries = 4
-
-// readsOne reports whether a volume of the pool can be read, so that one that can't isn't a failure of the pool. What is
-// looked for need not be in the pool, and libvirt stops a pool that it can't read again.
-func readsOne(ctx context.Context, h *libvirt.Host, pool string) bool {
-	names, err := h.VolumeNames(ctx, pool)
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(names[:min(len(names), readTries)], func(name string) bool {
-		_, err := h.PoolVolume(ctx, pool, name)
-		return err == nil
-	})
-}
-
 // volumesWith returns the volumes of an active pool. If one of the files is in the pool's directory and isn't among
 // them, libvirt reads the directory again: it doesn't know what a user has created there with qemu-img. It returns
 // ErrBusy if libvirt can't do that: it then stops the pool, and no longer knows the overlays that it knew before. With
