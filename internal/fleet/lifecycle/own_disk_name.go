@@ -43,12 +43,13 @@ func (c *diskCreator) nameOwnDisk(ctx context.Context, vm domain.Spec, key strin
 
 		// A volume that was kept when its disk was removed from the VM still has its name.
 		_, err := c.host.Conn.PoolVolume(ctx, o.Pool, o.Volume)
-		if inventory.IsNotFound(err) {
-			break
+		if err != nil && !inventory.IsNotFound(err) {
+			return fail(err)
 		}
 
-		if err != nil {
-			return fail(err)
+		// libvirt's list of files may be outdated, too: another host may have created one.
+		if err != nil && !c.records.Storage().HasFile(ctx, c.host.Name, is.VolumePath(o.Volume)) {
+			break
 		}
 	}
 
