@@ -376,8 +376,8 @@ func relistsImages(ctx context.Context, h *libvirt.Host, pool string, err error)
 // readTries is how many volumes readsOne tries: while Ceph doesn't answer, each takes half a minute.
 const readTries = 4
 
-// readsOne reports whether a volume of the pool can be read, so that one that can't isn't a failure of the pool. What is
-// looked for need not be in the pool, and libvirt stops a pool that it can't read again.
+// readsOne reports whether a volume of the pool can be read, so that one that can't isn't a failure of the pool. What
+// is looked for need not be in the pool, and libvirt stops a pool that it can't read again.
 func readsOne(ctx context.Context, h *libvirt.Host, pool string) bool {
 	names, err := h.VolumeNames(ctx, pool)
 	if err != nil {

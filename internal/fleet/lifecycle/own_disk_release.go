@@ -91,8 +91,8 @@ func (m *Manager) releaseOwnDisk(
 	return nil
 }
 
-// checkCluster returns storage.ErrOtherPath if the pool of an RBD image is in another cluster now, which may have another
-// image of that name.
+// checkCluster returns storage.ErrOtherPath if the pool of an RBD image is in another cluster now, which may have
+// another image of that name.
 func (m *Manager) checkCluster(ctx context.Context, h *inventory.Host, id string, o domain.OwnDisk) error {
 	if path.IsAbs(o.Path) {
 		return nil

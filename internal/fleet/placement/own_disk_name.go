@@ -32,8 +32,8 @@ func VolumeName(vm domain.Spec, key, id string) string {
 // imageSuffix is the length of what makes the name of an RBD image unique.
 const imageSuffix = 8
 
-// NumberedName returns the n-th name to try, from 1, for a new own disk in a pool of that type. base is a VolumeName. The
-// names of files count. A pool in Ceph may not list an image that is there, and what a record names as begun by an
+// NumberedName returns the n-th name to try, from 1, for a new own disk in a pool of that type. base is a VolumeName.
+// The names of files count. A pool in Ceph may not list an image that is there, and what a record names as begun by an
 // interrupted run is deleted: no other image ever had the name of a new one.
 func NumberedName(poolType, base string, n int) string {
 	switch {

@@ -107,7 +107,8 @@ func TestWarnUnusedVolumes_rbd(t *testing.T) {
 	kept := NumberedName("rbd", VolumeName(d.Spec, "data", vm.UUID), 1)
 	for _, name := range []string{kept, "web-data-1234abce-00000000", "web-data-1234abcd-000000001"} {
 		document := "<volume><name>" + name + "</name><capacity>1</capacity></volume>"
-		if err := h.Conn.CreateVolume(t.Context(), libvirt.NewVolume{Pool: "ceph", Name: name, Document: document}); err != nil {
+		image := libvirt.NewVolume{Pool: "ceph", Name: name, Document: document}
+		if err := h.Conn.CreateVolume(t.Context(), image); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -56,8 +56,8 @@ func (p *Scheduler) fitsStartedImages(
 	return problems, doubts
 }
 
-// imageProblem says what an error about the RBD image of an own disk means. lost says that the VM can't be started. Only
-// an error of Ceph is about the image: others are about the host, or the pool at this moment.
+// imageProblem says what an error about the RBD image of an own disk means. lost says that the VM can't be started.
+// Only an error of Ceph is about the image: others are about the host, or the pool at this moment.
 func imageProblem(
 	vm *inventory.VM, key string, o domain.OwnDisk, host string, err error,
 ) (p inventory.Problem, lost bool) {
