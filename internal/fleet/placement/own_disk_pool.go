@@ -41,8 +41,8 @@ func UnfitPool(ctx context.Context, h *inventory.Host, pool *libvirt.StoragePool
 }
 
 // OtherCluster returns why a storage pool of a host doesn't have the RBD image of a VM's own disk, although it would
-// call it the same: it is in another cluster. It returns "" if it has the image, if the host doesn't answer, and if it isn't
-// known where the image is.
+// call it the same: it is in another cluster. It returns "" if it has the image, if the host doesn't answer, and if it
+// isn't known where the image is.
 func OtherCluster(ctx context.Context, h *inventory.Host, vm *inventory.VM, o domain.OwnDisk) string {
 	if path.IsAbs(o.Path) {
 		return ""
