@@ -36,7 +36,7 @@ type OwnDisk struct {
 	// the disk until its next start.
 	Removing bool
 	// SeenIn identifies the directory on that host where the volume was seen when Removing was set, or later: a file that
-	// isn't in this directory any more is gone. "": it is unknown.
+	// isn't in this directory any more is gone. Of an RBD image, it is the path with the servers. "": it is unknown.
 	SeenIn string
 }
 
@@ -57,9 +57,10 @@ var (
 
 // On returns the record of a disk that is on a host now.
 func (o OwnDisk) On(hostUUID string) OwnDisk {
-	if o.HostUUID != hostUUID {
-		o.HostUUID, o.SeenIn = hostUUID, ""
+	if o.HostUUID != hostUUID && ParseRBDPath(o.SeenIn) == nil { // An image is the same on all hosts.
+		o.SeenIn = ""
 	}
+	o.HostUUID = hostUUID
 	return o
 }
 

@@ -232,9 +232,15 @@ func (s *Storage) verifyGone(ctx context.Context, h *libvirt.Host, r Release) er
 		return err
 	}
 	p, err := ReadPool(cmp.Or(is.LiveXML, is.XML))
-	switch {
-	case err != nil || p.Directory() == "":
+	if err != nil {
 		return err
+	}
+	at := p.VolumePath(r.Ref.Name)
+	switch {
+	case p.Directory() == "" && at != "" && at != r.Path:
+		return fmt.Errorf("%w: storage pool %q would have it at %s now. Remove %s by hand", ErrOtherPath, pool, at, r.Path)
+	case p.Directory() == "":
+		return nil
 	case path.Clean(p.Directory()) != path.Dir(r.Path):
 		return fmt.Errorf("%w: storage pool %q is in %s now, and %s is outside it. Remove that file by hand", ErrOtherPath,
 			pool, p.Directory(), r.Path)

@@ -347,7 +347,7 @@ func (s *Storage) usersAmong(ctx context.Context, files *hostFiles, v libvirt.Vo
 // ErrPoolInactive and ErrNoPool, it returns what the pool had before it was stopped.
 func volumesWith(ctx context.Context, h *libvirt.Host, pool string, files []string) ([]libvirt.Volume, error) {
 	volumes, err := h.PoolVolumes(ctx, pool)
-	if relistsImages(ctx, h, pool, err) {
+	if errors.Is(err, libvirt.ErrInternal) && readsOne(ctx, h, pool) && relistsImages(ctx, h, pool, err) {
 		volumes, err = h.PoolVolumes(ctx, pool)
 	}
 	if err != nil {

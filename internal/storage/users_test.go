@@ -186,3 +186,27 @@ func TestDeleteUnused_everyHost(t *testing.T) {
 		t.Errorf("unused: %v, the volume is there: %t", err, there())
 	}
 }
+
+// TestIsGone_rbd: a pool that is given another source has other images, so that one that it lacks may be there.
+func TestIsGone_rbd(t *testing.T) {
+	t.Parallel()
+	h, err := libvirt.Open(libvirt.Config{Name: "test", URI: "test:///default"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	if err := h.DefineStoragePool(t.Context(), "ceph", "<pool type='rbd'><name>ceph</name><source><name>vms</name>"+
+		"<host name='ceph1'/></source></pool>"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.StartStoragePool(t.Context(), "ceph"); err != nil {
+		t.Fatal(err)
+	}
+	s := storage.Storage{Log: slog.New(slog.DiscardHandler), Hosts: hostset.NewSet(hostset.Host{Name: "test", Conn: h})}
+	for at, want := range map[string]bool{"vms/data": true, "before/data": false} {
+		gone, err := s.IsGone(t.Context(), "test", storage.Ref{Pool: "ceph", Name: "data"}, at, "")
+		if err != nil || gone != want {
+			t.Errorf("%s: %t, %v", at, gone, err)
+		}
+	}
+}

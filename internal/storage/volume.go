@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/beevik/etree"
@@ -372,13 +373,20 @@ func relistsImages(ctx context.Context, h *libvirt.Host, pool string, err error)
 	return err == nil && is.kind().filled && refresh(ctx, h, pool) == nil
 }
 
-// Relist has the host's libvirt read a pool that hosts share again: another host may have created volumes in it.
-func (s *Storage) Relist(ctx context.Context, host, pool string) error {
-	h, err := s.host(host)
+// readTries is how many volumes readsOne tries: while Ceph doesn't answer, each takes half a minute.
+const readTries = 4
+
+// readsOne reports whether a volume of the pool can be read, so that one that can't isn't a failure of the pool. What
+// is looked for need not be in the pool, and libvirt stops a pool that it can't read again.
+func readsOne(ctx context.Context, h *libvirt.Host, pool string) bool {
+	names, err := h.VolumeNames(ctx, pool)
 	if err != nil {
-		return err
+		return false
 	}
-	return refresh(ctx, h, pool)
+	return slices.ContainsFunc(names[:min(len(names), readTries)], func(name string) bool {
+		_, err := h.PoolVolume(ctx, pool, name)
+		return err == nil
+	})
 }
 
 // RefreshElsewhere makes the hosts that share a pool see a volume that one of them has created or removed.

@@ -79,6 +79,9 @@ func (c *diskCreator) assignVolumes(
 			if err == nil && is.Removing && !placement.DefinesOwnDisk(defined, key, is) {
 				is = is.On(c.hostUUID) // where it is, too, if hosts share its pool
 				o, err = c.assignRemoved(ctx, d, key, o.On(c.hostUUID), is.SeenIn)
+				if o.Creating {
+					is = domain.OwnDisk{} // It is gone.
+				}
 			}
 		case handed:
 			format := placement.UsedFormat(&domain.Spec{Disks: defined}, domain.SourceAt(at).VolumePath())

@@ -3,7 +3,6 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -37,28 +36,20 @@ func (c *diskCreator) nameOwnDisk(ctx context.Context, vm domain.Spec, key strin
 		return fail(err)
 	}
 
-	if storage.SharedType(is.Type) {
-		if err := c.records.Storage().Relist(ctx, c.host.Name, o.Pool); err != nil {
-			return fail(err)
-		}
-	}
-
 	base := placement.VolumeName(vm, key, c.id)
 
 	for n := 1; ; n++ {
-		o.Volume = base
-		if n > 1 {
-			o.Volume += "-" + strconv.Itoa(n)
-		}
+		o.Volume = placement.NumberedName(is.Type, base, n)
 
 		// A volume that was kept when its disk was removed from the VM still has its name.
 		_, err := c.host.Conn.PoolVolume(ctx, o.Pool, o.Volume)
-		if inventory.IsNotFound(err) {
-			break
+		if err != nil && !inventory.IsNotFound(err) {
+			return fail(err)
 		}
 
-		if err != nil {
-			return fail(err)
+		// libvirt's list of files may be outdated, too: another host may have created one.
+		if err != nil && !c.records.Storage().HasFile(ctx, c.host.Name, is.VolumePath(o.Volume)) {
+			break
 		}
 	}
 

@@ -76,12 +76,35 @@ func (m *Manager) releaseOwnDisk(
 
 	r.Detached = detached
 
+	if err := m.checkCluster(ctx, h, id, o); err != nil {
+		return err
+	}
+
 	if err := m.records.Storage().Release(ctx, r); err != nil {
 		return err
 	}
 
 	if !path.IsAbs(o.Path) { // libvirt can't read the volumes of a pool that lists an RBD image which is gone.
 		m.mover.RefreshSharedPool(ctx, h, o.Pool)
+	}
+
+	return nil
+}
+
+// checkCluster returns storage.ErrOtherPath if the pool of an RBD image is in another cluster now, which may have
+// another image of that name.
+func (m *Manager) checkCluster(ctx context.Context, h *inventory.Host, id string, o domain.OwnDisk) error {
+	if path.IsAbs(o.Path) {
+		return nil
+	}
+
+	vm, err := m.hosts.ReadVM(ctx, h, id)
+	if err != nil && !inventory.IsNotFound(err) {
+		return err
+	}
+
+	if why := placement.OtherCluster(ctx, h, vm, o); why != "" {
+		return fmt.Errorf("%w: %s. Remove that by hand: rbd rm %s", storage.ErrOtherPath, why, o.Path)
 	}
 
 	return nil

@@ -237,6 +237,7 @@ func (u *update) decideDropped(ctx context.Context) (changed bool) {
 			o.SeenIn = cmp.Or(u.manager.records.Storage().DirectoryWith(ctx, u.vm.Host, o.Path), o.SeenIn)
 		}
 
+		o.SeenIn = cmp.Or(placement.ImageOf(u.vm, o), o.SeenIn) // The definition that names its servers loses it.
 		o.Removing = true
 		changed = changed || o != u.own[key]
 		u.own[key] = o
@@ -322,6 +323,15 @@ func (u *update) growOwnDisk(ctx context.Context, key string, bytes uint64) erro
 	}
 
 	if bytes > 0 {
+		if why := placement.OtherCluster(ctx, u.vm.On, u.vm, o); why != "" {
+			return &inventory.Error{
+				VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrUnsupported,
+				Detail:    fmt.Sprintf("disk %q can't grow: %s", key, why),
+				Remedy:    fmt.Sprintf("Give storage pool %q the servers of the disk.", o.Pool),
+				Attribute: placement.OwnDiskAttribute(key, "size"),
+			}
+		}
+
 		hosts, err := u.manager.records.Storage().UserHosts(ctx, u.vm.Host, o.Pool)
 		if err == nil {
 			err = u.manager.records.Storage().Grow(ctx, storage.Growth{

@@ -52,7 +52,12 @@ func (ck *Checks) ownDiskBlockers(ctx context.Context, vm *inventory.VM, to *inv
 	own := vm.Movable()
 	for _, key := range slices.Sorted(maps.Keys(own)) {
 		o := own[key]
-		if why, lacksPool := ownDiskPoolMisfit(ctx, to, key, o); why != "" {
+		why, lacksPool := ownDiskPoolMisfit(ctx, to, key, o)
+		if why == "" {
+			why, lacksPool = placement.OtherCluster(ctx, to, vm, o), true
+		}
+
+		if why != "" {
 			b := migration.Blocker{
 				Reason: migration.DisksNotLiveMigratable, Status: status.False,
 				Attribute: placement.OwnDiskAttribute(key, "pool"),
@@ -256,25 +261,6 @@ func (cl *Cleanup) RemoveLeftVolumes(
 	vm.NoteKept(tried, kept)
 
 	return vm, errors.Join(append(failures, err)...)
-}
-
-// leftText says why something that is left on a host stays there.
-func leftText(left domain.LeftVolume, host, stays string) string {
-	volume := " (volume " + left.Name() + ")"
-	if left.IsOriginal() {
-		volume = ""
-	}
-
-	return fmt.Sprintf("%s on host %q%s, %s: %s", left.Path, host, volume, LeftBy(left), stays)
-}
-
-// LeftBy says who left something on a host.
-func LeftBy(left domain.LeftVolume) string {
-	if left.Creating {
-		return "which an interrupted run began to create"
-	}
-
-	return "which an earlier run left"
 }
 
 // removeOriginal removes the original of a disk that isn't an own disk. It returns what removeLeftVolume returns.

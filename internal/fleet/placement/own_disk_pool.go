@@ -3,7 +3,9 @@ package placement
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"path"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -36,6 +38,56 @@ func UnfitPool(ctx context.Context, h *inventory.Host, pool *libvirt.StoragePool
 	}
 
 	return ""
+}
+
+// OtherCluster returns why a storage pool of a host doesn't have the RBD image of a VM's own disk, although it would
+// call it the same: it is in another cluster. It returns "" if it has the image, if the host doesn't answer, and if it
+// isn't known where the image is.
+func OtherCluster(ctx context.Context, h *inventory.Host, vm *inventory.VM, o domain.OwnDisk) string {
+	if path.IsAbs(o.Path) {
+		return ""
+	}
+
+	is := domain.ParseRBDPath(ImageOf(vm, o))
+	if is == nil {
+		return ""
+	}
+
+	source, err := OwnDiskSource(ctx, h, o)
+
+	switch {
+	case errors.Is(err, inventory.ErrUnreachable), domain.SameDisk(source, domain.DiskSource{Network: is}, true):
+		return ""
+	case err != nil:
+		return fmt.Sprintf("storage pool %q of host %q can't be read: %v", o.Pool, h.Name, err)
+	default:
+		return fmt.Sprintf("storage pool %q of host %q is on other servers: it would have %s, and the disk is %s", o.Pool,
+			h.Name, source.RBDPath(), domain.DiskSource{Network: is}.RBDPath())
+	}
+}
+
+// ImageOf returns the RBD image of an own disk with its servers, as the VM has it or had it last; "" if that isn't
+// known, and for a file. vm may be nil.
+func ImageOf(vm *inventory.VM, o domain.OwnDisk) string {
+	if path.IsAbs(o.Path) {
+		return ""
+	}
+
+	if vm != nil {
+		for _, spec := range []*domain.Spec{vm.PersistentSpec, vm.LiveSpec} {
+			if spec == nil {
+				continue
+			}
+
+			for _, disk := range spec.Disks {
+				if disk.Source.VolumePath() == o.Path && disk.Source.Network != nil {
+					return disk.Source.RBDPath()
+				}
+			}
+		}
+	}
+
+	return o.SeenIn
 }
 
 // unfitOwnDisk returns why a pool of network storage can't have an own disk as it is declared, and of which attribute

@@ -2,12 +2,15 @@ package placement
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // fitsStartedImages is fitsStartedDisks for the RBD images of the VM's own disks. QEMU, and not the host, opens them:
@@ -19,6 +22,7 @@ func (p *Scheduler) fitsStartedImages(
 		return nil, nil
 	}
 
+	active := map[string]bool{}
 	made := d.RenamedOwnDisks(vm)
 	for _, key := range slices.Sorted(maps.Keys(made)) {
 		is := made[key]
@@ -29,33 +33,52 @@ func (p *Scheduler) fitsStartedImages(
 			continue
 		}
 
-		pool, err := a.Host.Conn.StoragePool(ctx, is.Pool)
-		if err != nil || !pool.Active {
+		if _, asked := active[is.Pool]; !asked {
+			pool, err := a.Host.Conn.StoragePool(ctx, is.Pool)
+			active[is.Pool] = err == nil && pool.Active
+		}
+
+		if !active[is.Pool] {
 			continue // It is unknown whether the image is there.
 		}
 
-		_, err = a.Host.Conn.PoolVolume(ctx, is.Pool, is.Volume)
+		_, err := a.Host.Conn.PoolVolume(ctx, is.Pool, is.Volume)
 
-		switch {
+		switch problem, lost := imageProblem(vm, key, is, a.Host.Name, err); {
 		case err == nil:
-		case inventory.IsNotFound(err):
-			doubts = append(doubts, inventory.Problem{
-				Attribute: OwnDiskAttribute(key, "pool"), Warning: true, Summary: "File not found on the host",
-				Detail: fmt.Sprintf("Disk %q of VM %q is the RBD image %s. Storage pool %q on host %q has no such volume, as it "+
-					"was when it was refreshed last. Without the image, the VM can't be started.", key, vm.Name, is.Path, is.Pool,
-					a.Host.Name),
-				Remedy: remedyOfGoneImage,
-			})
+		case lost:
+			problems = append(problems, problem)
 		default:
-			problems = append(problems, inventory.Problem{
-				Attribute: OwnDiskAttribute(key, "pool"), Remedy: remedyOfGoneImage,
-				Detail: fmt.Sprintf("it can't open the RBD image %s, which is disk %q of the VM, so that the VM can't be "+
-					"started: %v", is.Path, key, err),
-			})
+			doubts = append(doubts, problem)
 		}
 	}
 
 	return problems, doubts
+}
+
+// imageProblem says what an error about the RBD image of an own disk means. lost says that the VM can't be started.
+// Only an error of Ceph is about the image: others are about the host, or the pool at this moment.
+func imageProblem(
+	vm *inventory.VM, key string, o domain.OwnDisk, host string, err error,
+) (p inventory.Problem, lost bool) {
+	p = inventory.Problem{Attribute: OwnDiskAttribute(key, "pool"), Warning: true}
+
+	switch {
+	case inventory.IsNotFound(err):
+		p.Summary, p.Remedy = "File not found on the host", remedyOfGoneImage
+		p.Detail = fmt.Sprintf("Disk %q of VM %q is the RBD image %s. Storage pool %q on host %q has no such volume, as it "+
+			"was when it was refreshed last. Without the image, the VM can't be started.", key, vm.Name, o.Path, o.Pool, host)
+	case errors.Is(err, libvirt.ErrInternal):
+		p.Warning, p.Remedy, lost = false, remedyOfGoneImage, true
+		p.Detail = fmt.Sprintf("it can't open the RBD image %s, which is disk %q of the VM, so that the VM can't be "+
+			"started: %v", o.Path, key, err)
+	default:
+		p.Summary = "File not found on the host"
+		p.Detail = fmt.Sprintf("Disk %q of VM %q is the RBD image %s. Whether storage pool %q on host %q has it is unknown: "+
+			"%v.", key, vm.Name, o.Path, o.Pool, host, err)
+	}
+
+	return p, lost
 }
 
 const remedyOfGoneImage = "If the image is gone, put it back under its name, from a backup for example. Nothing does " +

@@ -110,7 +110,7 @@ func TestAccVirtualMachine_cephOwn(t *testing.T) {
 	pathOf := func(key string) statecheck.StateCheck {
 		at := tfjsonpath.New("disks").AtMapKey(key)
 		return statecheck.ExpectKnownValue(address, at.AtMapKey("path"), knownvalue.StringRegexp(regexp.MustCompile(
-			fmt.Sprintf(`^rbd:%s/%s-(data|root)-[0-9a-f]{8}@%s:%d$`, ceph.Pool, name, ceph.Host, ceph.Port))))
+			fmt.Sprintf(`^rbd:%s/%s-(data|root)-[0-9a-f]{8}-[0-9a-f]{8}@%s:%d$`, ceph.Pool, name, ceph.Host, ceph.Port))))
 	}
 	story(t, l, []string{name}, resource.TestStep{
 		Config: base,
