@@ -56,10 +56,8 @@ func (m *Managed) Tainted(name string) (found string) {
 }
 
 // Plans records that Terraform plans to keep or change the VM under that name, and returns what is known of the VM.
-// again says that it plans the VM under another address, too.
-func (m *Managed) Plans(id, name string) (known ManagedVM, again bool) {
-	known = m.change(id, func(vm *ManagedVM) { again, vm.Planned, vm.Name = vm.Planned, true, name })
-	return known, again
+func (m *Managed) Plans(id, name string) ManagedVM {
+	return m.change(id, func(vm *ManagedVM) { vm.Planned, vm.Name = true, name })
 }
 
 // Claims records that a new VM is planned under the name of this VM, unless this VM is known not to be tainted. It

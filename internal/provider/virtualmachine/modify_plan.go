@@ -117,12 +117,9 @@ func (p planning) noteForReplacement(
 	if p.state == nil {
 		return nil
 	}
-	vm, again := data.Managed.Plans(text(p.state.ID), text(p.config.Name))
-	switch {
-	case vm.Claimed && p.config.Name.Equal(p.state.Name):
+	vm := data.Managed.Plans(text(p.state.ID), text(p.config.Name))
+	if vm.Claimed && p.config.Name.Equal(p.state.Name) {
 		return diag.Diagnostics{duplicateNameError(text(p.state.Name))}
-	case again:
-		return diag.Diagnostics{twoAddressesError(text(p.state.Name))}
 	}
 	// A destroy that failed leaves what its plan recorded.
 	diags := meta.WritePrivate(ctx, private, privateDestroyedOff, nil)
@@ -263,14 +260,6 @@ func duplicateNameError(name string) diag.Diagnostic {
 	return diag.NewAttributeErrorDiagnostic(path.Root("name"), "Duplicate virtual machine name",
 		"Two resources of this configuration have the name \""+name+"\". No two VMs can have one name.\n\n"+
 			"Choose another name for one of them, or remove it.")
-}
-
-// twoAddressesError returns the error for a VM that two resources of one state are.
-func twoAddressesError(name string) diag.Diagnostic {
-	return diag.NewErrorDiagnostic("Duplicate virtual machine name", "Two resources of this configuration are virtual "+
-		"machine \""+name+"\": both have its id. If one of them were removed, the apply would delete the virtual machine "+
-		"of the other.\n\nRemove the import block of one of them. If both are in the state already, run \"terraform state "+
-		"rm\" with the address that isn't to have it, and remove that resource.")
 }
 
 // planDestroy returns an error for a protected VM, for a VM whose host is unreachable, and for a VM whose disks an
