@@ -151,21 +151,6 @@ func (m *Manager) checkKept(ctx context.Context, vm *inventory.VM) error {
 	return nil
 }
 
-// checkUnprotected returns an error if the VM's metadata protects it: what whoever deletes it knows of it is older.
-func checkUnprotected(vm *inventory.VM) error {
-	if protected := vm.Metadata.DeletionProtection; protected == nil || !*protected {
-		return nil
-	}
-
-	return &inventory.Error{
-		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
-		Detail: "its metadata on the host has deletion_protection, which was set since the VM was last read; nothing was " +
-			"removed",
-		Remedy: "If the VM is to go, first set deletion_protection = false, as a change of its own.",
-		Next:   inventory.Review,
-	}
-}
-
 // notKept returns the error for a VM with a part that must not be deleted, and that libvirt can't keep.
 func notKept(vm *inventory.VM, part, what, other string) error {
 	return &inventory.Error{

@@ -394,8 +394,3 @@ func (r *secretResource) ImportState(
 	}
 	resp.Diagnostics.Append(resp.State.SetAttribute(ctx, path.Root("id"), id)...)
 }
-
-// noun returns the secret's name in errors.
-func (m *model) noun() string {
-	return fmt.Sprintf("%s \"%s/%s\"", noun, m.Usage.ValueString(), m.UsageID.ValueString())
-}

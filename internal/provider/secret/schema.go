@@ -2,6 +2,7 @@ package secret
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
@@ -101,4 +102,9 @@ func (*secretResource) Schema(_ context.Context, _ resource.SchemaRequest, resp 
 			"timeouts":         timeoutsAttribute,
 		},
 	}
+}
+
+// noun returns the secret's name in errors.
+func (m *model) noun() string {
+	return fmt.Sprintf("%s \"%s/%s\"", noun, m.Usage.ValueString(), m.UsageID.ValueString())
 }
