@@ -9,8 +9,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 )
 
-// missingDisks returns the own disks that the VM uses and that its host doesn't have: neither their storage pools, which
-// are active, nor the host itself.
+// missingDisks returns the own disks that the VM uses and that its host doesn't have: neither their storage pools,
+// which are active, nor the host itself.
 func (m *Manager) missingDisks(ctx context.Context, vm *inventory.VM, spec domain.Spec) map[string]bool {
 	missing := map[string]bool{}
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
@@ -208,7 +207,7 @@ func (m *Manager) Removal(ctx context.Context, vm *inventory.VM, lostDisks map[s
 		m.addVariables(ctx, &r, vm)
 	}
 
-	switch state := migration.TPMState(vm.UUID); {
+	switch state := domain.TPMState(vm.UUID); {
 	case !spec.EmulatesTPM():
 	case len(missing) > 0 && m.isMissing(ctx, vm, state):
 		r.Missing = append(r.Missing, "the state of the TPM: "+state)

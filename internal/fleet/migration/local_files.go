@@ -17,13 +17,6 @@ import (
 // and their format.
 const nvramDir = "/var/lib/libvirt/qemu/nvram"
 
-// tpmStateDir is where libvirt's system daemon keeps the state of emulated TPMs, each in a directory named by the
-// VM's UUID.
-const tpmStateDir = "/var/lib/libvirt/swtpm"
-
-// TPMState returns the directory in which libvirt's system daemon keeps the state of a VM's emulated TPM.
-func TPMState(uuid string) string { return path.Join(tpmStateDir, uuid) }
-
 // localFile is a file or directory that a stopped VM has on its host in addition to its definition, and requires
 // wherever it starts.
 type localFile struct {
@@ -67,7 +60,7 @@ func (vm VM) localFiles() []localFile {
 	}
 	if vm.Mobility.TPM == "emulator" && vm.Mobility.TPMSpecial == "" {
 		all = append(all, localFile{
-			path: TPMState(vm.UUID), what: "the state of its TPM", reason: TPMNotMigratable, isDirectory: true,
+			path: domain.TPMState(vm.UUID), what: "the state of its TPM", reason: TPMNotMigratable, isDirectory: true,
 		})
 	}
 	return all
@@ -145,7 +138,7 @@ func (t preflight) checkLocalFiles(ctx context.Context, f *blockerList) {
 		case here != nil && !t.checkOfflineFile(ctx, f, b, *here):
 		case there != nil && here != nil && b.sameMedium(*here, *there):
 		case there != nil && !t.vm.leftByEarlierAttempt(b.path, *there):
-			at := presence(isThere)
+			at := isThere
 			if here == nil {
 				at = t.vm.sourceHas(ctx, b.path)
 			}
@@ -286,8 +279,8 @@ func (t preflight) pathTaken(f *blockerList, b localFile, source presence) {
 			b.what, b.path, t.source.Name(), t.target.Name()), t.remedyOfOnlyCopy())
 		return
 	}
-	remedy := "If it is of no use any more, such as a copy left from an earlier move, remove it there. If it is the same " +
-		"file on a shared filesystem, "
+	remedy := "If it is of no use any more, such as a copy left from an earlier move, remove it there. If it is the " +
+		"same file on a shared filesystem, "
 	if source == presenceUnknown {
 		remedy = fmt.Sprintf("Find out whether host %q has the file too: if not, the one on host %q may be the VM's only "+
 			"copy, and must stay. If it is the same file on a shared filesystem, ", t.source.Name(), t.target.Name())

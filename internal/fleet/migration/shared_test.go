@@ -85,7 +85,7 @@ func TestOptions_belongings(t *testing.T) {
 		`<disk type='file'><source file='/c'/><target dev='vdc'/></disk>`+
 		`<disk type='file' device='cdrom'><source file='/srv/iso'/><target dev='sda'/><readonly/></disk>`)}
 	m.Mobility.NVRAM = "/srv/vars"
-	const tpm = tpmStateDir + "/u"
+	const tpm = domain.TPMStateDir + "/u"
 	for name, tt := range map[string]struct {
 		options                  Options
 		carried, shared, written []string
@@ -104,7 +104,7 @@ func TestOptions_belongings(t *testing.T) {
 			[]string{"/srv/a", "/srv/vars"},
 		},
 		"the TPM's directory": { // Not every libvirt leaves its state there.
-			Options{SharedFilesystems: []string{tpmStateDir}},
+			Options{SharedFilesystems: []string{domain.TPMStateDir}},
 			[]string{"/srv/a", "/srv2/b", "/c", "/srv/iso", "/srv/vars", tpm},
 			nil, nil,
 		},

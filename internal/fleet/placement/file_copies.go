@@ -62,7 +62,9 @@ func (p *Scheduler) copiesDiffer(ctx context.Context, all []candidate, d Desired
 		}
 
 		if home := homeOf(all, d.Replaces); pinned != "" && home != pinned {
-			two := slices.DeleteFunc(slices.Clone(having), func(c fileCopy) bool { return c.on.Name != home && c.on.Name != pinned })
+			two := slices.DeleteFunc(slices.Clone(having), func(c fileCopy) bool {
+				return c.on.Name != home && c.on.Name != pinned
+			})
 			if p.differ(ctx, two) {
 				return otherCopy(d.Spec.Name, home, pinned, attribute, two)
 			}
@@ -323,8 +325,8 @@ func otherCopy(vm, home, pinned, attribute string, having []fileCopy) *inventory
 
 	return &inventory.Problem{
 		Attribute: attribute, Summary: "No host can take the VM",
-		Detail: fmt.Sprintf("VM %q is on host %q, with what its guest has written. Replaced, it would be created on host %q, "+
-			"as host says, where the disk %q is another file:%s", vm, home, pinned, strings.Split(attribute, ".")[1],
+		Detail: fmt.Sprintf("VM %q is on host %q, with what its guest has written. Replaced, it would be created on host "+
+			"%q, as host says, where the disk %q is another file:%s", vm, home, pinned, strings.Split(attribute, ".")[1],
 			strings.Join(lines, "")),
 		Remedy: fmt.Sprintf("To keep what the guest has written, set host to %q, or move the VM first. To begin with the "+
 			"other file, destroy the VM first, as a change of its own.", home),

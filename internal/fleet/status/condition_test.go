@@ -94,10 +94,13 @@ func TestConditions_sayWhy(t *testing.T) {
 		{"off", off, status.Ready, status.False, "GuestNotRunning", "it is Stopped", status.LayerLibvirt, time.Time{}},
 		{"off", off, status.AgentConnected, status.False, "GuestNotRunning", "", status.LayerLibvirt, time.Time{}},
 		{"off", off, status.InterfacesConnected, status.False, "GuestNotRunning", "", status.LayerLibvirt, time.Time{}},
-		{"cut off", func(f *status.Facts) {
-			f.CutOff = status.Seen([]status.CutOff{{Interface: "lan", Network: "net"}})
-		}, status.InterfacesConnected, status.False, "NetworkStopped", `"lan": network "net"`, status.LayerLibvirt,
-			time.Time{}},
+		{
+			"cut off", func(f *status.Facts) {
+				f.CutOff = status.Seen([]status.CutOff{{Interface: "lan", Network: "net"}})
+			},
+			status.InterfacesConnected, status.False, "NetworkStopped", `"lan": network "net"`, status.LayerLibvirt,
+			time.Time{},
+		},
 		{"off", off, status.LiveMigratable, status.False, "GuestNotRunning", "", status.LayerLibvirt, time.Time{}},
 		{
 			"transient", func(f *status.Facts) { f.Persistent = false }, status.Defined, status.False, "Transient", "gone once",

@@ -264,7 +264,8 @@ func TestProblems_pointAtTheAttribute(t *testing.T) {
 	want := diag.Diagnostics{
 		diag.NewAttributeErrorDiagnostic(path.Root("disks").AtMapKey("root"),
 			"No such volume", "disks.root.volume: There is none.\n\nCreate it."),
-		diag.NewAttributeErrorDiagnostic(path.Root("memory").AtMapKey("size"), "Too much memory", "memory.size: No host has it."),
+		diag.NewAttributeErrorDiagnostic(path.Root("memory").AtMapKey("size"), "Too much memory",
+			"memory.size: No host has it."),
 		diag.NewErrorDiagnostic("No host", "None answers."),
 	}
 	if !got.Equal(want) {

@@ -1016,7 +1016,9 @@ func TestPlan_refusedRatherThanStaged(t *testing.T) {
 		"saved memory resumes the old definition": {
 			before: minimal, config: minimal.with(in{"cpu": in{"vcpus": 2}}), off: true, saved: true, seen: halted,
 			changes: "cpu status status_reason ready ip_addresses restart_required",
-			says:    []string{"Error: Virtual machine resumes from saved memory", "cpu.", "virsh start", "Stage", "managedsave-remove"},
+			says: []string{
+				"Error: Virtual machine resumes from saved memory", "cpu.", "virsh start", "Stage", "managedsave-remove",
+			},
 		},
 		"saved memory, nothing changed": {
 			before: minimal, config: minimal, off: true, saved: true, seen: halted, savedAs: func(*domain.Spec) {},
