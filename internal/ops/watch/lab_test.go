@@ -66,7 +66,7 @@ func TestLab_printsTheLifecycleOfAVM(t *testing.T) {
 	if err := <-moved; err != nil {
 		t.Fatal(err)
 	}
-	told(from, "moved in ", "by post-copy: at least ", " sent")
+	told(from, "moved in ", "in the end by post-copy")
 
 	l.Virsh(t, from.Name, "destroy", name)
 	told(from, "-> Stopped (Destroyed)", "AgentConnected=False (GuestNotRunning)")
