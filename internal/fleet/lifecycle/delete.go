@@ -313,7 +313,7 @@ func verifyOff(ctx context.Context, vm *inventory.VM) error {
 	}
 }
 
-// checkUnprotected returns an error if the VM's metadata protects it: what whoever deletes it knows of it is older.
+// checkUnprotected returns an error if the VM's metadata protects it. Whoever deletes it may know an older one.
 func checkUnprotected(vm *inventory.VM) error {
 	if protected := vm.Metadata.DeletionProtection; protected == nil || !*protected {
 		return nil
@@ -321,8 +321,7 @@ func checkUnprotected(vm *inventory.VM) error {
 
 	return &inventory.Error{
 		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
-		Detail: "its metadata on the host has deletion_protection, which was set since the VM was last read; nothing was " +
-			"removed",
+		Detail: "its metadata on the host has deletion_protection, which this run didn't know of; nothing was removed",
 		Remedy: "If the VM is to go, first set deletion_protection = false, as a change of its own.",
 		Next:   inventory.Review,
 	}
