@@ -111,7 +111,8 @@ type Attribute struct {
 	Left func(vm Spec, have string, want Spec) string
 	// Met reports whether a running VM already has the declared value, although its definition says it in other words.
 	Met func(have Spec, want string) bool
-	// Echo says that libvirt may put a value of its own into the definition of a running VM.
+	// Echo says that libvirt may put a value of its own into the definition of a running VM. Spec.Started has one that
+	// isn't libvirt's, and that the persistent definition has no longer.
 	Echo bool
 	// Moves says that the guest changes the value that a running VM has: only the persistent definition says what was
 	// declared, and Spec.Started what the VM was started with if that is something else.

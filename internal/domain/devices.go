@@ -33,6 +33,8 @@ type devices[V any] struct {
 	// complement adds to a live device what only the same device of the persistent definition says, or Spec.Started; nil:
 	// nothing.
 	complement func(live, persistent V, started Values) V
+	// runPath is the path under which Spec.Started has what a device was started with; nil: it has nothing of the kind.
+	runPath func(device V) string
 	// refer gives a device the new keys of the devices that it names; nil: it names none.
 	refer func(device V, keys map[string]string) V
 	// patch changes what differs. gone are the ids of the devices that are being removed.
@@ -101,14 +103,19 @@ func (t devices[V]) block() block {
 		},
 		follow: func(live *Spec, definition, want Spec) {
 			*t.in(live) = t.rekey(*t.in(live), t.wantedKeys(*live, definition, want))
+			t.dropEchoes(live, definition, want)
 		},
 		align: func(live *Spec, persistent Spec) {
 			t.alignKeys(live, persistent)
-			t.eachFacts(t.in(live), *t.in(&persistent), t.attributes.align)
+			t.eachFacts(t.in(live), *t.in(&persistent), func(device, other V) Values {
+				return t.attributes.align(*t.values(&device), t.startedWith(other, live.Started))
+			})
 		},
 		complete: func(persistent *Spec, live Spec) {
 			*t.in(persistent) = mapValues(*t.in(persistent), t.complete)
-			t.eachFacts(t.in(persistent), *t.in(&live), t.attributes.complete)
+			t.eachFacts(t.in(persistent), *t.in(&live), func(device, other V) Values {
+				return t.attributes.complete(*t.values(&device), *t.values(&other))
+			})
 		},
 		order: func(s Spec) map[string]*int {
 			orders := map[string]*int{}
@@ -120,13 +127,11 @@ func (t devices[V]) block() block {
 	}
 }
 
-// eachFacts sets the values of each device, computed from its values and those of the same device in the other spec.
-func (t devices[V]) eachFacts(
-	all *map[string]V, others map[string]V, of func(values, other Values) Values,
-) {
+// eachFacts sets the values of each device, computed from it and the same device in the other spec.
+func (t devices[V]) eachFacts(all *map[string]V, others map[string]V, of func(device, other V) Values) {
 	for key, device := range *all {
 		if other, ok := others[key]; ok {
-			*t.values(&device) = of(*t.values(&device), *t.values(&other))
+			*t.values(&device) = of(device, other)
 			(*all)[key] = device
 		}
 	}

@@ -19,7 +19,7 @@ var interfaces = devices[Interface]{
 
 	readOne: readInterface, same: sameInterface, identifies: func(i Interface) bool { return i.MAC != "" },
 	sameInLive: func(a, b Interface) bool { return a.MAC != "" && a.MAC == b.MAC && !otherRole(a, b) },
-	complement: nameLender, refer: referToPair,
+	complement: nameLender, runPath: Interface.runPath, refer: referToPair,
 	patch: func(_ *Definition, e *etree.Element, path string, want Interface, _ map[string]bool) error {
 		return patchInterface(e, path, want)
 	},

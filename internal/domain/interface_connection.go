@@ -55,27 +55,39 @@ func nameLender(live, persistent Interface, started Values) Interface {
 	return live
 }
 
-// lenderPath is where Spec.Started records the network that has lent a running VM the interface's device. The guest
-// keeps the address, whatever key the interface gets.
-func (i Interface) lenderPath() string { return lenderPrefix + strings.ToLower(i.MAC) + ".network" }
+// runPath is the path under which Spec.Started has what a running VM's interface was started with. The guest keeps the
+// address, whatever key the interface gets.
+func (i Interface) runPath() string { return interfacePrefix + strings.ToLower(i.MAC) }
 
-const lenderPrefix = "interfaces."
+// lenderPath is where Spec.Started records the network that has lent a running VM the interface's device.
+func (i Interface) lenderPath() string { return i.runPath() + ".network" }
 
-// recordLenders records the networks that have lent a running VM its devices, before its persistent definition gets the
-// changes. It forgets those of devices that the VM no longer has.
-func recordLenders(started Values, live, persistent Spec, changes []Change) {
-	if slices.ContainsFunc(changes, func(c Change) bool { return strings.HasPrefix(c.Path, lenderPrefix) }) {
-		for _, nic := range AlignKeys(&live, &persistent).Interfaces {
+const interfacePrefix = "interfaces."
+
+// recordInterfaces records what the interfaces of a running VM were started with, before its persistent definition gets
+// the changes: the networks that have lent it devices, and values that could be libvirt's. It forgets those of
+// interfaces that the VM no longer has.
+func recordInterfaces(started Values, live, persistent Spec, changes []Change) {
+	if slices.ContainsFunc(changes, func(c Change) bool { return strings.HasPrefix(c.Path, interfacePrefix) }) {
+		for key, nic := range AlignKeys(&live, &persistent).Interfaces {
 			if nic.Lent {
 				started[nic.lenderPath()] = nic.Network
 			}
+			if is, defined := persistent.Interfaces[key]; defined && interfaces.sameInLive(nic, is) {
+				recordEchoes(interfaceRows, nic.runPath(), started, nic.Values, is.Values)
+			}
 		}
 	}
-	kept := map[string]bool{}
+	there, lent := map[string]bool{}, map[string]bool{}
 	for _, nic := range live.Interfaces {
-		kept[nic.lenderPath()] = nic.HostDevice != "" || nic.Lent || kept[nic.lenderPath()]
+		there[nic.runPath()] = true
+		lent[nic.lenderPath()] = nic.HostDevice != "" || nic.Lent || lent[nic.lenderPath()]
 	}
-	maps.DeleteFunc(started, func(path, _ string) bool { return strings.HasPrefix(path, lenderPrefix) && !kept[path] })
+	maps.DeleteFunc(started, func(path, _ string) bool {
+		mac, name, isInterface := strings.Cut(strings.TrimPrefix(path, interfacePrefix), ".")
+		return strings.HasPrefix(path, interfacePrefix) && isInterface &&
+			(!there[interfacePrefix+mac] || name == "network" && !lent[path])
+	})
 }
 
 // movable reports whether the interface is attached to a bridge of the host. libvirt can move it to another bridge

@@ -76,7 +76,8 @@ type Spec struct {
 	FixedVirtualPorts bool `json:",omitempty" path:"-"`
 	// Started is observed only: the declared values that a running VM was started with, of what its live definition can't
 	// say and its persistent one may say otherwise since, see StartedBefore. These are the attributes that its guest
-	// changes (Attribute.Moves), and the networks of interfaces that are Lent.
+	// changes (Attribute.Moves), the networks of interfaces that are Lent, and values that libvirt could have chosen as
+	// well (Attribute.Echo).
 	Started Values `json:",omitempty" path:"-"`
 	// Held is observed only: the paths of devices that the running VM's guest was asked to release, and hasn't. It loses
 	// them when it stops.

@@ -53,6 +53,7 @@ func StartedBefore(live, persistent Spec, changes []Change) Values {
 	maps.Copy(started, live.Started)
 	for _, c := range changes {
 		g, _, _ := GroupAttribute(c.Path)
+		recordEchoes(g.rows(), "", started, live.Values, persistent.Values)
 		for _, a := range g.Attributes {
 			if _, recorded := started[a.fact()]; !a.Moves || recorded {
 				continue
@@ -60,7 +61,7 @@ func StartedBefore(live, persistent Spec, changes []Change) Values {
 			started[a.fact()] = persistent.Values[a.fact()]
 		}
 	}
-	recordLenders(started, live, persistent, changes)
+	recordInterfaces(started, live, persistent, changes)
 	if maps.Equal(started, live.Started) {
 		return nil
 	}

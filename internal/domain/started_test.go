@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -38,5 +39,76 @@ func TestStarted_survivesTheGuest(t *testing.T) {
 	}
 	if now := WithoutLibvirtDefaults(moved, Spec{}); now.Values[path] != "-3600" {
 		t.Errorf("compared with nothing, it is %q", now.Values[path])
+	}
+}
+
+// TestStarted_takenFromTheDefinition: libvirt may put a value of its own into what runs, so that a value which only the
+// running VM has isn't pending. One that an update took out of the definition is, whatever key its device gets, and
+// until then what is compared with the declaration has it as well.
+func TestStarted_takenFromTheDefinition(t *testing.T) {
+	t.Parallel()
+	vm := func(run, key, inNIC, inDevices string) Spec {
+		run = strings.Replace(run, "<run>", `<run xmlns="`+RunNamespace+`">`, 1)
+		return parse(t, `<domain type="kvm"><name>v</name><metadata>`+run+`</metadata><os><type>hvm</type></os><devices>`+
+			`<interface type="network"><mac address="52:54:00:00:00:01"/><source network="lan"/>`+inNIC+
+			`<model type="virtio"/><alias name="ua-net-`+key+`"/></interface>`+inDevices+`</devices></domain>`).Spec()
+	}
+	const console = `<graphics type="vnc" port="PORT" autoport="AUTO"><listen type="address"/></graphics>`
+	fixed := strings.NewReplacer("PORT", "5901", "AUTO", "no").Replace(console)
+	auto := strings.NewReplacer("PORT", "-1", "AUTO", "yes").Replace(console)
+	nic := func(values Values) Spec {
+		return Spec{Interfaces: map[string]Interface{"wan": {Network: "lan", MAC: "52:54:00:00:00:01", Values: values}}}
+	}
+	for path, test := range map[string]struct {
+		nicHad, nicHas, had, has string
+		want                     Spec
+	}{
+		"interfaces.wan.vlan.trunk": {
+			`<vlan trunk="yes"><tag id="42"/></vlan>`, `<vlan><tag id="42"/></vlan>`, "", "",
+			nic(Values{"vlan.trunk": "no", "vlan.tags": "42"}),
+		},
+		"interfaces.wan.mtu": {`<mtu size="9000"/>`, "", "", "", nic(Values{"mtu": "0"})},
+		"interfaces.wan.virtual_port.type": {
+			`<virtualport type="openvswitch"/>`, "", "", "", nic(Values{"virtual_port.type": None}),
+		},
+		"devices.graphics.port": {"", "", fixed, auto, Spec{Values: Values{"devices.graphics.port": Auto}}},
+	} {
+		before, runs := vm("", "lan", test.nicHad, test.had), vm("", "lan", test.nicHad, test.had)
+		after := vm("", "wan", test.nicHas, test.has)
+		if found := Pending(runs, after); len(found) > 0 {
+			t.Errorf("%s: a value that may be libvirt's is pending: %v", path, found)
+		}
+		compared := func(known Spec) []Change {
+			return Changes(FollowDefinition(WithoutLibvirtDefaults(*AlignKeys(&runs, &known), known), known, test.want),
+				test.want)
+		}
+		has := func(found []Change) bool {
+			return slices.ContainsFunc(found, func(c Change) bool { return c.Path == path })
+		}
+		if found := compared(after); len(found) > 0 {
+			t.Errorf("%s: a value that may be libvirt's is to be changed: %v", path, found)
+		}
+		changes := compared(before)
+		if !has(changes) {
+			t.Fatalf("%s isn't changed: %v", path, changes)
+		}
+		started := StartedBefore(runs, before, changes)
+		runs = vm(Spec{Started: started}.RunXML(), "lan", test.nicHad, test.had)
+		if found := Pending(runs, after); !has(found) {
+			t.Errorf("%s: pending is %v, recorded %v", path, found, started)
+		}
+		if found := compared(after); !has(found) {
+			t.Errorf("%s: to be changed is %v, recorded %v", path, found, started)
+		}
+		if found := Pending(runs, before); len(found) > 0 {
+			t.Errorf("%s: pending is %v although the definition says what the VM was started with", path, found)
+		}
+		if again := StartedBefore(runs, after, changes); again != nil {
+			t.Errorf("%s: a further change is recorded as %v", path, again)
+		}
+		runs.Interfaces = nil
+		if left := StartedBefore(runs, after, nil); strings.HasPrefix(path, "interfaces.") && (left == nil || len(left) > 0) {
+			t.Errorf("%s: what is left of an interface that was unplugged is %v", path, left)
+		}
 	}
 }

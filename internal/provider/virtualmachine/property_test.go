@@ -111,6 +111,9 @@ func TestPlan_ofAnyDrift(t *testing.T) {
 			return // Only a host can give devices of a class.
 		}
 		waited++
+		if started := domain.StartedBefore(*vm.LiveSpec, *vm.PersistentSpec, domain.Changes(*vm.LiveSpec, want)); started != nil {
+			vm.LiveSpec.Started = started // The update records it first.
+		}
 		if err := byHand.Apply(want); err != nil {
 			rt.Fatal(err)
 		}
