@@ -166,7 +166,9 @@ func patchInterface(e *etree.Element, path string, want Interface) error {
 			dropChildren(e, "driver") // The attributes of <driver> belong to virtio.
 		}
 	}
-	if now := readInterface(e); now.onlyVirtio() && !hasDriver(now.attribute(), now.Model) {
+	now := readInterface(e) // What another tool defined is kept: no host starts it, but other changes can be made.
+	if (now.Model != have.Model || !sameConnection(now, have)) && now.onlyVirtio() &&
+		!hasDriver(now.attribute(), now.Model) {
 		return Problem{path + ".model", needsVirtio}
 	}
 	if want.MAC != "" && !strings.EqualFold(want.MAC, have.MAC) {

@@ -380,3 +380,31 @@ func TestInterface_lentByAnother(t *testing.T) {
 		t.Errorf("what is left of an interface that was unplugged is %v", left)
 	}
 }
+
+// TestInterface_modelOfAnotherTool: a model that libvirt doesn't start is kept, as all else that isn't declared, and not
+// made.
+func TestInterface_modelOfAnotherTool(t *testing.T) {
+	t.Parallel()
+	const source = `<source type="unix" path="/run/s" mode="client"/>`
+	nic := func(of, model string) *Definition {
+		return parse(t, `<domain type="qemu"><name>n</name><devices><interface type="`+of+`">`+source+
+			`<model type="`+model+`"/><alias name="ua-net-a"/></interface></devices></domain>`)
+	}
+	want := Interface{VHostUser: "/run/s", VHostUserMode: "client", LinkUp: new(false)}
+	d := nic("vhostuser", "rtl8139")
+	if err := d.Apply(Spec{Interfaces: map[string]Interface{"a": want}}); err != nil {
+		t.Error(err)
+	}
+	if got := output(t, d); !strings.Contains(got, `type="rtl8139"`) || !strings.Contains(got, `<link state="down"/>`) {
+		t.Error(got)
+	}
+	for name, refused := range map[string]struct {
+		d     *Definition
+		model string
+	}{"its model": {nic("vhostuser", "virtio"), "e1000"}, "its connection": {nic("bridge", "e1000"), ""}} {
+		want.Model = refused.model
+		if err := refused.d.Apply(Spec{Interfaces: map[string]Interface{"a": want}}); err == nil {
+			t.Errorf("%s is changed to %s", name, output(t, refused.d))
+		}
+	}
+}

@@ -44,6 +44,21 @@ func Values(a domain.Attribute) []string {
 		return a.Values
 	}
 	return slices.DeleteFunc(slices.Clone(candidates[a.Kind]), func(value string) bool {
-		return a.Check != nil && a.Check(value) != ""
+		return a.Check != nil && a.Check(value) != "" || a.Kind == domain.Table && !isTable(a, value)
 	})
+}
+
+// isTable reports whether the rows of a value have only columns that the table has, and keys that it takes.
+func isTable(a domain.Attribute, value string) bool {
+	for key, row := range domain.ParseTable(value) {
+		if a.Key != nil && a.Key(key) != "" {
+			return false
+		}
+		for name := range row {
+			if !slices.ContainsFunc(a.Columns, func(column domain.Attribute) bool { return column.Name == name }) {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -248,10 +248,20 @@ func drawDevice(rt *rapid.T, config in, kind string, steps []string) {
 			{"pool": "vms"},
 			{"device": "cdrom"},
 			{"network": in{"protocol": "nbd", "name": "n", "hosts": []string{"h:1"}}},
+			{"block": "/dev/sdd"},
+			{"block": "/dev/sde", "device": "lun", "bus": "scsi"},
+			{"device": "floppy"},
 		}).Draw(rt, "disk").clone()
 	case "interfaces":
-		device = rapid.SampledFrom([]in{{"network": "default"}, {"bridge": "br0"}, {"user": true}}).
-			Draw(rt, "interface").clone()
+		device = rapid.SampledFrom([]in{
+			{"network": "default"},
+			{"bridge": "br0"},
+			{"user": true},
+			{"direct": in{"device": "eth0", "mode": "bridge"}},
+			{"hostdev": "0000:65:00.2"},
+			{"vdpa": "/dev/vhost-vdpa-1"},
+			{"vhostuser": in{"path": "/run/b.sock", "mode": "client"}},
+		}).Draw(rt, "interface").clone()
 	default:
 		for _, a := range families[kind].Attributes {
 			if rapid.Bool().Draw(rt, a.Name+" is declared") {
