@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain/domaintest"
 )
 
-// TestApply_anythingThatIsValid: whatever is declared of a new VM is defined, and so is whatever is declared of it after
-// that: nothing of it is left to be changed, and applied again it changes nothing.
+// TestApply_anythingThatIsValid: whatever is declared of a new VM is defined, and so is whatever is declared of it
+// after that: nothing of it is left to be changed, and applied again it changes nothing.
 func TestApply_anythingThatIsValid(t *testing.T) {
 	t.Parallel()
 	made, changed := 0, 0
@@ -68,8 +68,13 @@ var (
 		{Device: "floppy"},
 	}
 	drawnInterfaces = []domain.Interface{
-		{Network: "lan"}, {Bridge: "br0"}, {User: true}, {Direct: "eth0", DirectMode: "vepa"},
-		{HostDevice: "0000:65:00.2"}, {VDPA: "/dev/vhost-vdpa-0"}, {VHostUser: "/run/a.sock", VHostUserMode: "server"},
+		{Network: "lan"},
+		{Bridge: "br0"},
+		{User: true},
+		{Direct: "eth0", DirectMode: "vepa"},
+		{HostDevice: "0000:65:00.2"},
+		{VDPA: "/dev/vhost-vdpa-0"},
+		{VHostUser: "/run/a.sock", VHostUserMode: "server"},
 	}
 )
 

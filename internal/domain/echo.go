@@ -42,7 +42,8 @@ func (t devices[V]) dropEchoes(live *Spec, definition, want Spec) {
 		wanted, said := *t.values(&other), t.startedWith(defined[old], live.Started)
 		*t.values(&device) = maps.Clone(*t.values(&device))
 		for _, a := range t.attributes {
-			if value, isDeclared := wanted[a.Name]; a.Echo && isDeclared && a.normal(value) == "" && a.normal(said[a.Name]) == "" {
+			value, isDeclared := wanted[a.Name]
+			if a.Echo && isDeclared && a.normal(value) == "" && a.normal(said[a.Name]) == "" {
 				delete(*t.values(&device), a.Name)
 			}
 		}

@@ -381,8 +381,8 @@ func TestInterface_lentByAnother(t *testing.T) {
 	}
 }
 
-// TestInterface_modelOfAnotherTool: a model that libvirt doesn't start is kept, as all else that isn't declared, and not
-// made.
+// TestInterface_modelOfAnotherTool: a model that libvirt doesn't start is kept, as all else that isn't declared. It
+// isn't made.
 func TestInterface_modelOfAnotherTool(t *testing.T) {
 	t.Parallel()
 	const source = `<source type="unix" path="/run/s" mode="client"/>`

@@ -11,7 +11,8 @@ import (
 // TestAccClock_ofTheGuest: a guest that sets its hardware clock makes libvirt write another adjustment into the running
 // definition, which is no drift and nothing that waits for a restart. A declared change of the adjustment is refused
 // while the VM runs. With the policy Stage, it is pending until the next start, whatever the guest does to its clock,
-// and until the value that the VM was started with is declared again. A clock with a fixed start replaces it.
+// and until the value that the VM was started with is declared again. So is an interface's MTU that is given up. A clock
+// with a fixed start replaces it.
 func TestAccClock_ofTheGuest(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -37,7 +38,8 @@ func TestAccClock_ofTheGuest(t *testing.T) {
 			t.Errorf("restart_required is %v, want %v", state["restart_required"], want)
 		}
 	}
-	write(`{ offset = "variable", adjustment = -3600 }`, nil)
+	lan := func(mtu string) hcl { return hcl{"interfaces": `{ lan = { network = "default", mtu = ` + mtu + ` } }`} }
+	write(`{ offset = "variable", adjustment = -3600 }`, lan("1400"))
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	defined("--inactive", `<clock offset='variable' adjustment='-3600' basis='utc'`)
@@ -61,6 +63,13 @@ func TestAccClock_ofTheGuest(t *testing.T) {
 	tf.Run(t, "apply")
 	noChanges(t, tf)
 	pending(false)
+	for _, mtu := range []string{"0", "1400"} { // What runs has 1400: libvirt could have it of the network.
+		write(`{ offset = "variable", adjustment = -3600 }`, lan(mtu))
+		tf.Run(t, "apply")
+		noChanges(t, tf)
+		tf.Run(t, "apply", "-refresh-only")
+		pending(mtu == "0")
+	}
 	write(`{ offset = "variable", adjustment = 120 }`, nil)
 	tf.Run(t, "apply")
 	outputInGuest(t, l, host, name, `date -s "@$(($(date +%s) + 86400))" && hwclock -u -w`)
