@@ -167,7 +167,7 @@ func TestAccHostMaintenance(t *testing.T) {
 	out := p.tf.Run(t, "plan")
 	for _, want := range []string{
 		"Host will be drained", "1. " + p.prefix + "-save: is saved to the host's disk (LiveMigrate, policy ",
-		"policy save), because it can't migrate live: DisksNotLiveMigratable: disk \"vdb\"",
+		"), because it can't migrate live: DisksNotLiveMigratable: disk \"vdb\" is file ",
 		"2. " + p.prefix + "-fallback: is shut down (LiveMigrate, policy ",
 		"3. " + p.prefix + "-live: moves to " + p.to.Name + " while it runs, 96Mi (LiveMigrateIfPossible, " +
 			"the provider's default)",
