@@ -10,8 +10,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccProvider_renamedHost: one of two hosts gets another key in the provider's hosts. What is on it, on both or under
-// maintenance stays: nothing is created, destroyed or said to be left behind.
+// TestAccProvider_renamedHost: one of two hosts gets another key in the provider's hosts. What is on it, on both or
+// under maintenance stays: nothing is created, destroyed or said to be left behind.
 func TestAccProvider_renamedHost(t *testing.T) {
 	t.Parallel()
 	l, tf := lab.Open(t), acctest.NewCLI(t)

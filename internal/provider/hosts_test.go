@@ -70,7 +70,7 @@ func TestDialError(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		ssh  ssh.Error
-		want error
+		want error // the only one of these kinds
 	}{
 		{ssh.Error{Kind: ssh.ErrAuth}, libvirt.ErrDenied},
 		{ssh.Error{Kind: ssh.ErrAuth, Jump: true}, libvirt.ErrUnreachable},
@@ -81,7 +81,7 @@ func TestDialError(t *testing.T) {
 		c.ssh.Err = c.ssh.Kind
 		err := dialError(t.Context(), &c.ssh)
 		for _, kind := range []error{libvirt.ErrDenied, libvirt.ErrUnreachable, libvirt.ErrBusy} {
-			if errors.Is(err, kind) != (kind == c.want) || !errors.Is(err, c.ssh.Kind) {
+			if errors.Is(err, kind) != errors.Is(c.want, kind) || !errors.Is(err, c.ssh.Kind) {
 				t.Errorf("%v, jump %t: %v is %t", c.ssh.Kind, c.ssh.Jump, kind, errors.Is(err, kind))
 			}
 		}

@@ -39,8 +39,8 @@ func TestVolumeName_ofAnEncryptedDisk(t *testing.T) {
 	}
 }
 
-// TestRetire: the record of a volume that is replaced stays as long as the volume is another file, whatever its pool. Of
-// two volumes of one name, in two pools, both records stay.
+// TestRetire: the record of a volume that is replaced stays if the volume is another file, whatever its pool. Of two
+// volumes of one name, in two pools, both records stay.
 func TestRetire(t *testing.T) {
 	t.Parallel()
 

@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccHostMaintenance_several: three of four hosts are drained by one apply. All their VMs end on the fourth, none by
-// way of a host that is drained too, and the end of the maintenances brings each back.
+// TestAccHostMaintenance_several: three of four hosts are drained by one apply. All their VMs end on the fourth, none
+// by way of a host that is drained too, and the end of the maintenances brings each back.
 func TestAccHostMaintenance_several(t *testing.T) {
 	t.Parallel()
 	l, tf := lab.Open(t), acctest.NewCLI(t)
@@ -55,7 +55,8 @@ func TestAccHostMaintenance_several(t *testing.T) {
 	tf.Config(t, config)
 	log := tf.Trace()
 	tf.Run(t, "apply")
-	if text, err := os.ReadFile(log); err != nil || strings.Contains(string(text), "eviction failed, will be tried again") {
+	text, err := os.ReadFile(log)
+	if err != nil || strings.Contains(string(text), "eviction failed, will be tried again") {
 		t.Errorf("a move to a host that is drained too was tried (%v)", err)
 	}
 	is := where()
