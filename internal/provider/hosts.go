@@ -257,20 +257,27 @@ func tunnels(settings ssh.Config) func() (migration.Tunnel, error) {
 func dialer(client *ssh.Client) libvirt.DialFunc {
 	return func(ctx context.Context, socket string) (net.Conn, error) {
 		conn, err := dialSocket(ctx, client, socket)
-		switch {
-		case err == nil:
-			return conn, nil
-		case errors.Is(err, ssh.ErrSocket):
-			return nil, err
-		case errors.Is(err, ssh.ErrAuth) || errors.Is(err, ssh.ErrForwarding):
-			return nil, &kindError{kind: libvirt.ErrDenied, err: err}
-		case errors.Is(err, ssh.ErrSessions):
-			return nil, &kindError{kind: libvirt.ErrBusy, err: err}
-		case ctx.Err() != nil && errors.Is(err, context.Canceled):
-			return nil, err
-		}
-		return nil, &kindError{kind: libvirt.ErrUnreachable, err: err}
+		return conn, dialError(ctx, err)
 	}
+}
+
+// dialError gives a failure to open a stream the kind that libvirt knows. A host whose jump host denies the login is as
+// unreachable as one whose jump host is off.
+func dialError(ctx context.Context, err error) error {
+	failed, ok := errors.AsType[*ssh.Error](err)
+	jump := ok && failed.Jump
+	switch {
+	case err == nil, errors.Is(err, ssh.ErrSocket):
+		return err
+	case jump && errors.Is(err, ssh.ErrAuth):
+	case errors.Is(err, ssh.ErrAuth) || errors.Is(err, ssh.ErrForwarding):
+		return &kindError{kind: libvirt.ErrDenied, err: err}
+	case errors.Is(err, ssh.ErrSessions):
+		return &kindError{kind: libvirt.ErrBusy, err: err}
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return err
+	}
+	return &kindError{kind: libvirt.ErrUnreachable, err: err}
 }
 
 func dialSocket(ctx context.Context, client *ssh.Client, socket string) (net.Conn, error) {

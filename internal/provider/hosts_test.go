@@ -65,6 +65,32 @@ func TestFileError(t *testing.T) {
 	}
 }
 
+// TestDialError: a host that denies the login answers, and so isn't off. A jump host that does says nothing of it.
+func TestDialError(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		ssh  ssh.Error
+		want error // the only one of these kinds
+	}{
+		{ssh.Error{Kind: ssh.ErrAuth}, libvirt.ErrDenied},
+		{ssh.Error{Kind: ssh.ErrAuth, Jump: true}, libvirt.ErrUnreachable},
+		{ssh.Error{Kind: ssh.ErrForwarding}, libvirt.ErrDenied},
+		{ssh.Error{Kind: ssh.ErrSessions}, libvirt.ErrBusy},
+		{ssh.Error{Kind: ssh.ErrHostKey}, libvirt.ErrUnreachable},
+	} {
+		c.ssh.Err = c.ssh.Kind
+		err := dialError(t.Context(), &c.ssh)
+		for _, kind := range []error{libvirt.ErrDenied, libvirt.ErrUnreachable, libvirt.ErrBusy} {
+			if errors.Is(err, kind) != errors.Is(c.want, kind) || !errors.Is(err, c.ssh.Kind) {
+				t.Errorf("%v, jump %t: %v is %t", c.ssh.Kind, c.ssh.Jump, kind, errors.Is(err, kind))
+			}
+		}
+	}
+	if err := dialError(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFileComparer: a host that refuses each program is known to compare no files, until it compares some.
 func TestFileComparer(t *testing.T) {
 	t.Parallel()

@@ -383,7 +383,7 @@ func (c *Client) explainError(ctx context.Context, t *target, op string, err err
 			err = fmt.Errorf("%w: %w", ended, err)
 		}
 	}
-	return &Error{Host: host, Op: op, Kind: kind, Err: err}
+	return &Error{Host: host, Jump: c.jump != nil, Op: op, Kind: kind, Err: err}
 }
 
 // kindOf returns the kind of a failure; a failure without a kind is a host that didn't answer correctly.

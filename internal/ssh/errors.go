@@ -38,6 +38,8 @@ var (
 type Error struct {
 	// Host is user@host:port of the host that failed, which may be a jump host.
 	Host string
+	// Jump says that Host is a jump host: nothing is known of the host behind it.
+	Jump bool
 	// Op is the operation that failed, as a gerund: "connecting".
 	Op string
 	// Kind is one of the Err variables of this package, or nil if the caller's context was cancelled.

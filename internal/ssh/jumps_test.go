@@ -159,6 +159,8 @@ func TestRefusal_isNotTriedAgainAndAgain(t *testing.T) {
 	for range 5 {
 		if _, err := client.DialUnix(t.Context(), "/run/any"); !errors.Is(err, ErrAuth) {
 			t.Errorf("got %v, want %v", err, ErrAuth)
+		} else if e, ok := errors.AsType[*Error](err); !ok || e.Jump {
+			t.Errorf("it is said to be a jump host's: %#v", err)
 		}
 	}
 	if n := server.connections(); n != 1 {
@@ -183,6 +185,9 @@ func TestRefusal_ofAJumpHost(t *testing.T) {
 			at := fmt.Sprintf("SSH to %s@%s: ", currentUser(t), bastion.addr)
 			if !errors.Is(err, ErrAuth) || !strings.HasPrefix(err.Error(), at) {
 				t.Errorf("got %v, want %v of %s", err, ErrAuth, at)
+			}
+			if e, ok := errors.AsType[*Error](err); !ok || !e.Jump {
+				t.Errorf("it isn't said to be the jump host's: %#v", err)
 			}
 		}
 		if err := client.refused.standingError(); err != nil {

@@ -76,6 +76,8 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Recorded
 		return nil, err
 	}
 
+	defer dr.underWay.add(h.Name)()
+
 	if err := dr.otherDrains(ctx, h, want); err != nil {
 		return nil, err
 	}

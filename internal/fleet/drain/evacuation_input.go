@@ -201,7 +201,7 @@ func (dr *Drainer) inspectVMs(
 
 			if err != nil {
 				m = r.VM
-				m.Unclear, m.LiveBlockers = true, unclearRoutes(r, others, err)
+				m.Unclear, m.LiveBlockers = true, dr.unclearRoutes(r, others, err)
 			}
 
 			inspected[i] = &m
@@ -251,12 +251,12 @@ func (dr *Drainer) whySick(
 }
 
 // unclearRoutes returns for each host that may accept the VM that nothing is known about a move there.
-func unclearRoutes(r resident, others []inventory.Reply, why error) map[string][]migration.Blocker {
+func (dr *Drainer) unclearRoutes(r resident, others []inventory.Reply, why error) map[string][]migration.Blocker {
 	vm := cmp.Or(r.vm, &inventory.VM{})
 	ways := make(map[string][]migration.Blocker, len(others))
 
 	for _, a := range others {
-		ways[a.Host.Name] = knownBlockers(vm, a)
+		ways[a.Host.Name] = dr.knownBlockers(vm, a)
 		if len(ways[a.Host.Name]) == 0 {
 			ways[a.Host.Name] = []migration.Blocker{{
 				Reason: migration.StateNotMigratable, Status: status.Unknown,

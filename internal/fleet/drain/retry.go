@@ -230,7 +230,7 @@ func (d *drainRun) retarget(ctx context.Context, i int) {
 func (d *drainRun) fallBack(ctx context.Context, i int, now evacuation.Step) {
 	before := d.steps[i]
 	d.drainer.log.WarnContext(ctx, "virtual machine can't be moved live any more", "name", before.Name, "host", d.Host,
-		"method", now.Method)
+		"method", now.Method, "reason", strings.Join(now.Blockers, "; "))
 
 	if evacuation.RequestsEviction(before.Method) && !evacuation.RequestsEviction(now.Method) {
 		d.tryClearEviction(ctx, before.Step)

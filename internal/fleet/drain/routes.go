@@ -44,7 +44,7 @@ func (dr *Drainer) routes(
 	})
 
 	for _, a := range others {
-		if excluded := knownBlockers(vm, a); len(excluded) > 0 {
+		if excluded := dr.knownBlockers(vm, a); len(excluded) > 0 {
 			mu.Lock()
 			w.blockers[a.Host.Name] = append(excluded, own...)
 			mu.Unlock()
@@ -177,9 +177,13 @@ func (dr *Drainer) spaceLeft(
 }
 
 // knownBlockers returns blockers of a move to a host that are known without asking that host.
-func knownBlockers(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
+func (dr *Drainer) knownBlockers(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
 	if a.Err != nil {
 		return []migration.Blocker{migration.UnansweredBlocker(a.Host.Name, inventory.WithoutHost(a.Err))}
+	}
+
+	if b := dr.underWay.blocker(a.Host.Name); b != nil {
+		return []migration.Blocker{*b}
 	}
 
 	return placement.SchedulingBlockers(vm, a.Host)

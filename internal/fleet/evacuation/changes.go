@@ -58,8 +58,12 @@ func (d *decision) describeChange(want Step) string {
 	case now.Method == MethodBlocked && want.Method != MethodBlocked:
 		return fmt.Sprintf("virtual machine %q can't be evicted any more: %s", now.Name, strings.Join(now.Blockers, "; "))
 	case now.Method != want.Method || now.Strategy != want.Strategy || now.Origin != want.Origin:
+		why := ""
+		if len(now.Blockers) > 0 {
+			why = ": " + strings.Join(now.Blockers, "; ")
+		}
 		return fmt.Sprintf("virtual machine %q was to be evicted by %s (strategy %s of %s), and would be by %s (%s of %s) "+
-			"now", now.Name, want.Method, want.Strategy, want.Origin, now.Method, now.Strategy, now.Origin)
+			"now%s", now.Name, want.Method, want.Strategy, want.Origin, now.Method, now.Strategy, now.Origin, why)
 	case want.Target != "" && !slices.Contains(d.targets, want.Target):
 		why := blockerTexts(map[string][]migration.Blocker{want.Target: d.blockersByHost[want.Target]})
 		return strings.TrimSuffix(fmt.Sprintf("virtual machine %q can't go to host %q any more: %s", now.Name, want.Target,

@@ -68,6 +68,9 @@ func (p *planner) decideVM(m VM) {
 	d.blockersByHost, d.bytes, d.space = m.LiveBlockers, m.LiveBytes, m.LiveSpace
 	if m.Active {
 		d.step.Method = MethodFor(r, !m.Unmigratable())
+		if r.FallsBack(d.step.Method) {
+			d.step.Blockers = lastingTexts(m.LiveBlockers)
+		}
 		if d.step.Method == MethodCold {
 			d.use, d.step.Memory = m.StartedUse, m.StartedMemory
 		}
@@ -158,14 +161,16 @@ func (p *planner) assignTargets() {
 // target now isn't unmigratable, and waits. So does a VM that is being backed up.
 func (m VM) Unmigratable() bool {
 	for _, blockers := range m.LiveBlockers {
-		lasting := slices.ContainsFunc(migration.Blocking(blockers), func(b migration.Blocker) bool {
-			return !migration.IsTemporary(b)
-		})
-		if !lasting {
+		if len(lastingBlockers(blockers)) == 0 {
 			return false
 		}
 	}
 	return len(m.LiveBlockers) > 0
+}
+
+// lastingBlockers returns what blocks a move, without what may be gone later.
+func lastingBlockers(blockers []migration.Blocker) []migration.Blocker {
+	return slices.DeleteFunc(migration.Blocking(blockers), migration.IsTemporary)
 }
 
 // doubtTexts returns what may block the VM's move to a host that nothing is known to block.
@@ -188,9 +193,20 @@ func blockerText(b migration.Blocker) string {
 
 // blockerTexts returns what blocks the VM and how to resolve it, each text once even if several hosts report it.
 func blockerTexts(ways map[string][]migration.Blocker) []string {
+	return textsOf(ways, migration.Blocking)
+}
+
+// lastingTexts returns why no host could accept the VM in any state, as blockerTexts does.
+func lastingTexts(ways map[string][]migration.Blocker) []string {
+	return textsOf(ways, lastingBlockers)
+}
+
+func textsOf(
+	ways map[string][]migration.Blocker, selected func([]migration.Blocker) []migration.Blocker,
+) []string {
 	var all []string
 	for _, host := range slices.Sorted(maps.Keys(ways)) {
-		for _, b := range migration.Blocking(ways[host]) {
+		for _, b := range selected(ways[host]) {
 			text := blockerText(b)
 			if !slices.Contains(all, text) {
 				all = append(all, text)

@@ -91,14 +91,22 @@ func TestCompute(t *testing.T) {
 		},
 		"shut down if not possible": {
 			Input{Hosts: both, VMs: []VM{
-				with(machine("a", 1, no("Bad", "kvm2", "kvm3")), ifPossible),
-			}}, "a Shutdown",
+				with(machine("a", 1, no("Bad", "kvm2", "kvm3")), func(m *VM) {
+					m.Strategy, m.LiveBlockers["kvm2"] = LiveMigrateIfPossible, append(m.LiveBlockers["kvm2"],
+						no(migration.HostCordoned, "kvm2")["kvm2"]...) // It is no reason to shut a guest down.
+				}),
+			}}, "a Shutdown  Bad: it is so",
+		},
+		"neither moved nor ever shut down": {
+			Input{Hosts: both, VMs: []VM{
+				with(machine("a", 1, no("Bad", "kvm2")), func(m *VM) { m.Strategy, m.Persistent = LiveMigrateIfPossible, false }),
+			}}, "a Blocked  Bad: it is so, Transient: it is transient, and would be gone once it is off",
 		},
 		"cold where live is impossible": {
 			Input{Hosts: both, VMs: []VM{
 				with(machine("a", 1, no("Bad", "kvm2", "kvm3")), func(m *VM) { m.ColdBlockers = to("kvm2") }),
 			}, Policies: []Policy{{Identity: policy.Identity{Name: "p"}, Strategy: LiveMigrate, Fallback: ColdMigrate}}},
-			"a ColdMigration kvm2",
+			"a ColdMigration kvm2 Bad: it is so",
 		},
 		"a transient one is never shut down": {
 			Input{Hosts: both, Default: None, VMs: []VM{
@@ -218,7 +226,8 @@ func TestCompute(t *testing.T) {
 					with(machine("a", 1, no("HostDeviceNotLiveMigratable", "kvm2")), startedThere),
 					with(machine("b", 1, no("HostDeviceNotLiveMigratable", "kvm2")), startedThere),
 				},
-			}, "a ColdMigration kvm2\nb Blocked  NoRoom: no host has room for it in addition to all others: " +
+			}, "a ColdMigration kvm2 HostDeviceNotLiveMigratable: it is so\nb Blocked  HostDeviceNotLiveMigratable: it is so, " +
+				"NoRoom: no host has room for it in addition to all others: " +
 				`host "kvm2" has 0 PCI devices of network "vf" left of the 1 that it needs`,
 		},
 		"what only the running VM has": {
@@ -229,7 +238,7 @@ func TestCompute(t *testing.T) {
 				VMs: []VM{with(machine("a", 10, no("Bad", "kvm2")), func(m *VM) {
 					m.ColdBlockers, m.Use.Alone, m.StartedMemory = to("kvm2"), gpu, 9
 				})},
-			}, "a ColdMigration kvm2",
+			}, "a ColdMigration kvm2 Bad: it is so",
 		},
 		"what only the definition has": {
 			Input{
@@ -237,7 +246,7 @@ func TestCompute(t *testing.T) {
 				VMs: []VM{with(machine("a", 1, no("Bad", "kvm2")), func(m *VM) {
 					m.ColdBlockers, m.StartedMemory = to("kvm2"), 2<<30
 				})},
-			}, "a Blocked  NoRoom: no host has room for it in addition to all others: " +
+			}, "a Blocked  Bad: it is so, NoRoom: no host has room for it in addition to all others: " +
 				`host "kvm2" has 1Gi free of the 2Gi that it needs`,
 		},
 		"a device of which each host has one": {
@@ -429,6 +438,12 @@ func TestDescribeChanges(t *testing.T) {
 		"all are gone": {
 			func(in *Input) { in.Hosts, in.VMs[0].LiveBlockers = nil, no(migration.HostCordoned, "kvm2") },
 			`"a" can't be evicted any more: HostCordoned: `,
+		},
+		"it falls back": {
+			func(in *Input) {
+				in.VMs[0].LiveBlockers, in.VMs[0].Strategy = no("Bad", "kvm2", "kvm3"), LiveMigrateIfPossible
+			},
+			"would be by Shutdown (LiveMigrateIfPossible of virtual_machine) now: Bad: it is so",
 		},
 		"another strategy": {func(in *Input) { in.Default = None }, `was to be evicted by LiveMigration`},
 		"one is off": {

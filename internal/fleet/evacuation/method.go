@@ -1,5 +1,7 @@
 package evacuation
 
+import "slices"
+
 // Methods of evicting a VM.
 const (
 	// MethodLive moves the VM while it runs.
@@ -42,6 +44,12 @@ func MethodFor(r Rule, migratable bool) (method string) {
 	default:
 		return MethodBlocked
 	}
+}
+
+// FallsBack says whether a running VM is evicted by the method because it can't be moved while it runs.
+func (r Rule) FallsBack(method string) bool {
+	falls := []string{MethodCold, MethodShutdown, MethodSave}
+	return r.Strategy != None && r.Strategy != External && slices.Contains(falls, method)
 }
 
 // RequestsEviction says whether a VM that is evicted by the method gets an eviction request. As in KubeVirt, VMs

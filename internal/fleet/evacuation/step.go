@@ -16,7 +16,7 @@ type Step struct {
 	Target string `json:"target,omitempty"`
 	// Transfer is how many bytes are copied at least: the VM's memory, if that moves, and its disks and files.
 	Transfer uint64 `json:"transfer,omitempty"`
-	// Blockers say why the method is MethodBlocked or MethodPinned.
+	// Blockers say why the method is MethodBlocked or MethodPinned, or why it is the fallback of the VM's rule.
 	Blockers []string `json:"blockers,omitempty"`
 
 	// Doubts are checks of the move to the target that have no result yet. Any of them may block the move.

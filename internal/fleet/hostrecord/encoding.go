@@ -48,7 +48,7 @@ func Encode(r Record, limit int) (value []byte, omitted string, err error) {
 	}{
 		{"", func(r Record) Record { return r }},
 		{"the steps of other hosts' evacuations", Record.withoutElsewhere},
-		{"why steps failed", Record.withoutReasons},
+		{"why steps failed or have their method", Record.withoutReasons},
 	} {
 		r = next.omit(r)
 
@@ -120,7 +120,7 @@ func (r Record) withoutElsewhere() Record {
 	return r
 }
 
-// withoutReasons returns the record without the reasons why steps failed.
+// withoutReasons returns the record without the reasons why steps failed, or have their method.
 func (r Record) withoutReasons() Record {
 	if r.Evacuation == nil {
 		return r
@@ -130,7 +130,7 @@ func (r Record) withoutReasons() Record {
 	e.Steps = slices.Clone(e.Steps)
 
 	for i := range e.Steps {
-		e.Steps[i].Reason = ""
+		e.Steps[i].Reason, e.Steps[i].Blockers = "", nil
 	}
 
 	r.Evacuation = &e

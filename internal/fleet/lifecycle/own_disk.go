@@ -169,11 +169,21 @@ func (c *diskCreator) assignNew(
 }
 
 // retire keeps the record of a volume that another one replaces under another key, so that the volume is removed once
-// the VM no longer has it. A volume that an interrupted run began to create may be created again under its name.
+// the VM no longer has it. A volume that an interrupted run began to create may be created again under its name. The
+// path tells volumes apart, and not the pool: two pools on one directory have the same files. Two pools may also have
+// volumes of one name, of which each keeps its record.
 func retire(records map[string]domain.OwnDisk, key string, is domain.OwnDisk) {
-	if now := records[key]; is.Path != "" && (is.Path != now.Path || is.HostUUID != now.HostUUID) {
-		records[key+"."+is.Volume] = is
+	same := func(o domain.OwnDisk) bool { return o.Path == is.Path && o.HostUUID == is.HostUUID }
+	if is.Path == "" || same(records[key]) {
+		return
 	}
+
+	under := key + "." + is.Volume
+	for n := 2; records[under].Path != "" && !same(records[under]); n++ {
+		under = fmt.Sprintf("%s.%s.%d", key, is.Volume, n)
+	}
+
+	records[under] = is
 }
 
 func withRecord(records map[string]domain.OwnDisk, key string, o domain.OwnDisk) map[string]domain.OwnDisk {

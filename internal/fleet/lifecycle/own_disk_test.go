@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,5 +36,40 @@ func TestVolumeName_ofAnEncryptedDisk(t *testing.T) {
 		if got != want.encrypted || !libvirt.EncryptableName(got) {
 			t.Errorf("%s, encrypted: %q, want %q", vm, got, want.encrypted)
 		}
+	}
+}
+
+// TestRetire: the record of a volume that is replaced stays if the volume is another file, whatever its pool. Of two
+// volumes of one name, in two pools, both records stay.
+func TestRetire(t *testing.T) {
+	t.Parallel()
+
+	at := func(pool, dir string) domain.OwnDisk {
+		return domain.OwnDisk{Pool: pool, Volume: "web-root", Path: dir + "/web-root", HostUUID: "one"}
+	}
+	records := map[string]domain.OwnDisk{"root": at("c", "/c")}
+
+	// A second pool on the directory: that file is the new disk's, and must not be removed for the record.
+	retire(records, "root", at("alias", "/c"))
+	retire(records, "root", at("a", "/a"))
+	retire(records, "root", at("b", "/b"))
+	retire(records, "root", at("b", "/b"))
+
+	var kept []string
+
+	for key, o := range records {
+		if key != "root" {
+			kept = append(kept, o.Path)
+		}
+
+		if !strings.HasPrefix(key, "root") {
+			t.Errorf("%s is no record of the disk", key)
+		}
+	}
+
+	slices.Sort(kept)
+
+	if !slices.Equal(kept, []string{"/a/web-root", "/b/web-root"}) {
+		t.Errorf("retired are %v", kept)
 	}
 }

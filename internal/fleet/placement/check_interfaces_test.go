@@ -112,6 +112,9 @@ func TestFitsNetworks_asksOnceAboutABridge(t *testing.T) {
 		"direct":             {domain.Interface{Direct: "virbr7"}, 0, 1},
 		"network without it": {domain.Interface{Network: "ovs"}, 1, vms},
 		"missing bridge":     {domain.Interface{Bridge: "ovsbr"}, 1, vms},
+		"refused VLAN": {
+			domain.Interface{Network: "plain", Values: map[string]string{"vlan.tags": "7"}}, 1, 1,
+		},
 	} {
 		host := hostWithPorts(t)
 		// A host of libvirt's test driver isn't asked about a network's bridge.

@@ -173,9 +173,9 @@ func fitsNetworks(ctx context.Context, a inventory.Reply, d Desired) []inventory
 		return a.Host.Networks(ctx, func(networks []libvirt.Network) bool {
 			cached := func() ([]libvirt.Network, error) { return networks, nil } //nolint:unparam // as read
 
-			return !slices.ContainsFunc(keys, func(key string) bool {
-				return len(fitsNetwork(a, d, key, cached)) > 0 || gets(key) && len(refusesVLAN(a, d, key, cached)) > 0
-			})
+			// A network that is missing may be created meanwhile. That one refuses a VLAN stays so, unless this process
+			// changes it: while VMs are placed, each host that refuses theirs would be asked again for each VM.
+			return !slices.ContainsFunc(keys, func(key string) bool { return len(fitsNetwork(a, d, key, cached)) > 0 })
 		})
 	})
 

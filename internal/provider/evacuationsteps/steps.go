@@ -53,7 +53,7 @@ var descriptions = map[string]string{
 	"transfer": "Least amount to copy: memory of a running VM, and disks, images and UEFI variables whose " +
 		"size is known. Memory " +
 		"that the guest changes meanwhile is copied again. Null: nothing whose size is known.",
-	"blockers": "Why the VM is `Blocked` or `Pinned`.",
+	"blockers": "Why the VM is `Blocked` or `Pinned`, or can't migrate live, so that the policy's `fallback` applies.",
 }
 
 // DataSource returns the attributes of a step in a data source.
@@ -155,7 +155,7 @@ func Text(steps []evacuation.Step) string {
 			lines[i] += ", tuned by migration policy " + s.MigrationPolicy
 		}
 		if len(s.Blockers) > 0 {
-			lines[i] += ": " + strings.Join(s.Blockers, "; ")
+			lines[i] += blockedText(s) + strings.Join(s.Blockers, "; ")
 		}
 		for _, doubt := range s.Doubts {
 			lines[i] += "\n     not known yet, and may block it: " + doubt
@@ -194,6 +194,14 @@ func methodText(s evacuation.Step) string {
 	default:
 		return "blocks"
 	}
+}
+
+// blockedText introduces the blockers of a step.
+func blockedText(s evacuation.Step) string {
+	if s.Method == evacuation.MethodBlocked || s.Method == evacuation.MethodPinned {
+		return ": "
+	}
+	return ", because it can't migrate live: "
 }
 
 func originText(s evacuation.Step) string {

@@ -167,6 +167,7 @@ func TestAccHostMaintenance(t *testing.T) {
 	out := p.tf.Run(t, "plan")
 	for _, want := range []string{
 		"Host will be drained", "1. " + p.prefix + "-save: is saved to the host's disk (LiveMigrate, policy ",
+		"), because it can't migrate live: DisksNotLiveMigratable: disk \"vdb\" is file ",
 		"2. " + p.prefix + "-fallback: is shut down (LiveMigrate, policy ",
 		"3. " + p.prefix + "-live: moves to " + p.to.Name + " while it runs, 96Mi (LiveMigrateIfPossible, " +
 			"the provider's default)",
@@ -181,6 +182,10 @@ func TestAccHostMaintenance(t *testing.T) {
 	all := p.block() + policies + plan + p.maintenance(steps)
 	p.tf.Config(t, all)
 	p.tf.Run(t, "apply")
+	state, _ := p.tf.State(t, address)
+	if s := fmt.Sprint(state["steps"]); strings.Count(s, "blockers:[DisksNotLiveMigratable") != 3 {
+		t.Errorf("the steps of three VMs don't say why they can't be moved: %s", s)
+	}
 	p.expect(t, map[string]string{"live": p.to.Name, "none": "", "save": ""})
 	want := "save=Saved fallback=ShutDown live=Moved none=ShutDown possible=ShutDown"
 	if got := results(t, p.tf); got != want {

@@ -47,8 +47,9 @@ var causes = []kindRemedy{
 		"this computer knows. Nothing was removed from the state."},
 	{ssh.ErrHostKey, "Compare the fingerprint with the one that the host's administrator gives you, then correct the " +
 		"known_hosts file. host_key_checking = \"accept_new\" in the provider's ssh block records keys of new hosts."},
-	{ssh.ErrAuth, "Check the user in the host's URI and the keys, agent or password in the provider's ssh block; " +
-		"\"ssh -v\" with the same user and key shows what the server accepts."},
+	{ssh.ErrAuth, "Check the user in the host's URI and the keys, agent or password in the provider's ssh block, and " +
+		"the user of a jump host in jump_hosts or ssh_config; \"ssh -v\" with the same user and key shows what the server " +
+		"accepts."},
 	{libvirt.ErrReadOnly, "The connection to the host is read-only. Check " + anyHost + ".uri in the provider block: " +
 		"its socket must not be libvirt-sock-ro, and its user needs the right to manage libvirt, as root or a member of " +
 		"the group libvirt has it."},
