@@ -56,6 +56,10 @@ func (p *Scheduler) fitsStartedDisks(
 				continue
 			}
 
+			if left := leftSince(ctx, vm); left != nil {
+				return []inventory.Problem{*left}, nil
+			}
+
 			hidden := p.mayAppear(ctx, a.Host, file)
 			if hidden == "" {
 				problems = append(problems, inventory.Problem{
@@ -81,6 +85,19 @@ func (p *Scheduler) fitsStartedDisks(
 	}
 
 	return problems, doubts
+}
+
+// leftSince returns the problem that the VM isn't on its host any more, nil if it is there or the host doesn't answer. A
+// move without the guest takes the VM's files along: to call them lost would have somebody replace a good disk.
+func leftSince(ctx context.Context, vm *inventory.VM) *inventory.Problem {
+	if _, err := vm.On.Conn.Domain(ctx, vm.UUID); !inventory.IsNotFound(err) {
+		return nil
+	}
+
+	return &inventory.Problem{
+		Detail: "it doesn't have the VM any more: another run or a user has moved or removed it meanwhile",
+		Remedy: "Try again.",
+	}
 }
 
 // keptDisks returns the files of the disks, by key, that the VM has already and keeps. Media aren't among them: a drive
