@@ -73,16 +73,9 @@ func (p *Scheduler) planCreate(
 	return problems
 }
 
-// reservationOf returns what a new VM needs of the host. One that stays off needs no memory and CPUs, but other VMs
-// must not share the host with it either.
+// reservationOf returns what a new VM needs of the host.
 func (c candidate) reservationOf(d Desired, start plannedStart) reservation {
-	var r reservation
-	if start.off {
-		r = reservationFor(d.Stamp(), 0, domain.HostUse{})
-	} else {
-		r = reservationFor(d.Stamp(), d.memoryOn(c.Host), c.wish.hostUseOn(c.Host.Name))
-	}
-
+	r := reservationFor(d.Stamp(), d.startMemoryOn(c.Host), c.wish.hostUseOn(c.Host.Name))
 	r.uuid = start.uuid
 
 	return r
