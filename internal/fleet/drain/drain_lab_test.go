@@ -211,7 +211,7 @@ func TestLab_drainAndRestore(t *testing.T) {
 		t.Fatalf("the second drain: %v", err)
 	}
 
-	if released, err := f.Release(t.Context(), from.Name, "m", true); err != nil || len(released.Unrestored) > 0 {
+	if released, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true}); err != nil || len(released.Unrestored) > 0 {
 		t.Fatalf("%+v, %v", released, err)
 	}
 
