@@ -120,7 +120,8 @@ func (r *releaseRun) planStep(ctx context.Context, s hostrecord.RecordedStep) (
 	case staysAway && err == nil && s.Arrived != "" && !isOnTarget(vm, s):
 		return stays, "", r.elsewhereText(vm, s)
 	case staysAway:
-		return stays, "", fmt.Sprintf("was moved to host %q by a drain that was not completed, and isn't moved back", s.Target)
+		return stays, "", fmt.Sprintf("was moved to host %q by a drain that was not completed, and isn't moved back",
+			s.Target)
 	case err != nil:
 	case back:
 		d, err = r.decideMove(ctx, vm, s)

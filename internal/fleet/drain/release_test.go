@@ -117,7 +117,8 @@ func TestTurnOff_leavesWhatItsUserStopped(t *testing.T) {
 
 		d.steps[0].Result = result
 		r := &releaseRun{
-			drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: true, Steps: d.steps}, restore: Restore{Wanted: true},
+			drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: true, Steps: d.steps},
+			restore: Restore{Wanted: true},
 		}
 
 		if left, err := r.undoSteps(t.Context()); err != nil || left != nil {
@@ -188,7 +189,9 @@ func TestRelease_leavesOffWhatIsHaltedByNow(t *testing.T) {
 	step := hostrecord.RecordedStep{Result: hostrecord.ResultShutDown, Autostart: true}
 	step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
-	r := &releaseRun{drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: true}, restore: Restore{Wanted: true}}
+	r := &releaseRun{
+		drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: true}, restore: Restore{Wanted: true},
+	}
 	if err := r.restorePower(t.Context(), step); err != nil {
 		t.Fatal(err)
 	}

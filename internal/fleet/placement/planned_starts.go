@@ -74,7 +74,7 @@ func (p *Scheduler) planCreate(
 }
 
 // reservationOf returns what a new VM needs of the host.
-func (c candidate) reservationOf(d Desired, start plannedStart) reservation {
+func (c *candidate) reservationOf(d Desired, start plannedStart) reservation {
 	r := reservationFor(d.Stamp(), d.startMemoryOn(c.Host), c.wish.hostUseOn(c.Host.Name))
 	r.uuid = start.uuid
 

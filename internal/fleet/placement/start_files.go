@@ -87,8 +87,9 @@ func (p *Scheduler) fitsStartedDisks(
 	return problems, doubts
 }
 
-// leftSince returns the problem that the VM isn't on its host any more, nil if it is there or the host doesn't answer. A
-// move without the guest takes the VM's files along: to call them lost would have somebody replace a good disk.
+// leftSince returns the problem that the VM isn't on its host any more. It returns nil if the VM is there, or if the
+// host doesn't answer. A cold move takes the VM's files along. If they were called lost, the user might replace a good
+// disk.
 func leftSince(ctx context.Context, vm *inventory.VM) *inventory.Problem {
 	if _, err := vm.On.Conn.Domain(ctx, vm.UUID); !inventory.IsNotFound(err) {
 		return nil

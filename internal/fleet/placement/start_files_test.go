@@ -118,7 +118,8 @@ func TestExplainStart(t *testing.T) {
 			}
 
 			vm := &inventory.VM{
-				Name: "web", UUID: uuid, Host: "h", On: h, State: libvirt.Shutoff, PersistentSpec: &domain.Spec{Disks: map[string]domain.Disk{
+				Name: "web", UUID: uuid, Host: "h", On: h, State: libvirt.Shutoff,
+				PersistentSpec: &domain.Spec{Disks: map[string]domain.Disk{
 					"root": {Source: domain.DiskSource{File: c.file}},
 				}},
 			}

@@ -131,8 +131,7 @@ func (r *Resource) planDestroy(
 const privateRestarts = "restarts"
 
 // explainEnd warns about each VM that the end of the maintenance moves, starts or restarts, and about those that stay
-// away or off. It returns what is planned. If that is unknown, it returns nil, and the warning says that VMs may be shut
-// down.
+// away or off. It returns what is planned, nil if that is unknown: then the warning says that VMs may be shut down.
 func (r *Resource) explainEnd(ctx context.Context, m *model) (*drain.ReleasePlan, diag.Diagnostics) {
 	host, restore := m.Host.ValueString(), m.Restore.ValueBool()
 	end, err := r.Data.Fleet.PlanRelease(ctx, host, m.ID.ValueString(), restore)
