@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
@@ -45,7 +46,7 @@ func TestLab_startAsksForRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := f.Release(t.Context(), h.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), h.Name, "m", drain.Restore{Wanted: true}); err != nil {
 		t.Error(err)
 	}
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -19,7 +20,7 @@ func TestLab_maintenanceIsOverEverywhere(t *testing.T) {
 
 	// Every maintenance has an id of its own, as those of the resource have.
 	id := func(host *lab.Host) string { return "maintenance of " + host.Name }
-	drain := func(host *lab.Host) {
+	drainHost := func(host *lab.Host) {
 		t.Helper()
 
 		if _, err := f.Drain(t.Context(), Drain{Host: host.Name, ID: id(host), Why: "a test"}); err != nil {
@@ -35,7 +36,7 @@ func TestLab_maintenanceIsOverEverywhere(t *testing.T) {
 		}
 	}
 
-	drain(a)
+	drainHost(a)
 	off("drained", f, true)
 
 	// It loses its record, and isn't cordoned any more. That isn't forgotten when another host is drained.
@@ -46,18 +47,18 @@ func TestLab_maintenanceIsOverEverywhere(t *testing.T) {
 	}
 
 	f.ForgetAll()
-	drain(b)
+	drainHost(b)
 	f.ForgetAll()
 
 	if f.LostMaintenance(t.Context(), a.Name, id(a), &hostrecord.Record{}) == nil {
 		t.Error("when another host is drained, a maintenance is forgotten whose host has lost its record")
 	}
 
-	drain(a)
+	drainHost(a)
 
 	on := l.PowerOff(t, b)
 
-	if _, err := f.Release(t.Context(), a.Name, id(a), false); err != nil {
+	if _, err := f.Release(t.Context(), a.Name, id(a), drain.Restore{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -66,10 +67,10 @@ func TestLab_maintenanceIsOverEverywhere(t *testing.T) {
 	off("released while the only other one was off", ownFleet(t, "alice", a, b), false)
 
 	// Drained again, it may be off again; given up, it isn't under maintenance.
-	drain(a)
+	drainHost(a)
 	off("drained again", f, true)
 
-	if _, err := f.Release(t.Context(), a.Name, "an earlier maintenance", false); err != nil {
+	if _, err := f.Release(t.Context(), a.Name, "an earlier maintenance", drain.Restore{}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -78,7 +79,7 @@ func TestLab_maintenanceIsOverEverywhere(t *testing.T) {
 	given := labFleet(t, &lab.Lab{Hosts: []*lab.Host{a, b, c}}, "alice", func(name string, hc *inventory.HostConfig) {
 		hc.Fenced = name == a.Name
 	})
-	if _, err := given.Release(t.Context(), a.Name, id(a), false); err != nil {
+	if _, err := given.Release(t.Context(), a.Name, id(a), drain.Restore{}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -67,7 +67,7 @@ func TestLab_drainFitsOnlyCleverly(t *testing.T) {
 		}
 	}
 
-	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -176,7 +176,7 @@ func movedCold(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 		t.Errorf("it is %s, want that it was started again", got)
 	}
 
-	released, err := f.Release(t.Context(), from.Name, "m", true)
+	released, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true})
 	if err != nil || len(released.ForcedOff) != 1 || released.ForcedOff[0].Name != vm.Name ||
 		released.ForcedOff[0].Host != to.Name {
 		t.Fatalf("%+v, %v; want that it tells which guest was forced off", released, err)
@@ -346,7 +346,7 @@ func movedTransient(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 
 	is(to.Name, "Migrated")
 
-	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -480,7 +480,7 @@ func TestLab_drainPolicyTimeout(t *testing.T) {
 		t.Errorf("the other: %s", got)
 	}
 
-	if _, err := f.Release(t.Context(), from.Name, "m", false); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{}); err != nil {
 		t.Error(err)
 	}
 
@@ -620,7 +620,7 @@ func fleeToEachOther(t *testing.T, l *lab.Lab, from, to *lab.Host) {
 	}
 
 	for i, h := range hosts {
-		if _, err := fleets[i].Release(t.Context(), h.Name, h.Name, false); err != nil {
+		if _, err := fleets[i].Release(t.Context(), h.Name, h.Name, drain.Restore{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -689,7 +689,7 @@ func TestLab_drainChoosesAnotherTarget(t *testing.T) {
 		t.Errorf("%+v; want the failed one, and the one that moved it", now.Metadata.Migrations)
 	}
 
-	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -65,7 +65,7 @@ func TestLab_drainGivesDevicesOfTheirClass(t *testing.T) {
 		given[has] = name
 	}
 
-	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -98,7 +98,7 @@ func (c *diskOwner) has(t *testing.T, h *lab.Host) bool {
 func (c *diskOwner) back(t *testing.T, pattern int) {
 	t.Helper()
 
-	if _, err := c.fleet.Release(t.Context(), c.from.Name, "m", true); err != nil {
+	if _, err := c.fleet.Release(t.Context(), c.from.Name, "m", drain.Restore{Wanted: true}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -267,7 +267,7 @@ func (c *diskOwner) unstarted(t *testing.T) {
 			t.Errorf("it has %+v, and not what it is about to leave", vm.Metadata.LeftVolumes)
 		}
 	})
-	_, err = c.fleet.Release(t.Context(), c.from.Name, "m", true)
+	_, err = c.fleet.Release(t.Context(), c.from.Name, "m", drain.Restore{Wanted: true})
 	blocked(t, err, migration.InsufficientMemory, c.from.Name)
 	onlyOn(t, c.fleet, c.vm.UUID, c.from.Name)
 	mend()
@@ -276,7 +276,7 @@ func (c *diskOwner) unstarted(t *testing.T) {
 		t.Errorf("its image is left on %s", c.to.Name)
 	}
 
-	if _, err := c.fleet.Release(t.Context(), c.from.Name, "m", true); err != nil {
+	if _, err := c.fleet.Release(t.Context(), c.from.Name, "m", drain.Restore{Wanted: true}); err != nil {
 		t.Error(err)
 	}
 
@@ -294,7 +294,7 @@ func (c *diskOwner) refused(t *testing.T, why, says string) {
 		t.Fatal(err)
 	}
 
-	_, err = c.fleet.Release(t.Context(), c.from.Name, "m", true)
+	_, err = c.fleet.Release(t.Context(), c.from.Name, "m", drain.Restore{Wanted: true})
 	if !errors.Is(err, migration.ErrBlocked) || !strings.Contains(fmt.Sprint(err), migration.DiskPathTaken) {
 		t.Errorf("%s: %v, want %s", why, err, migration.DiskPathTaken)
 	}

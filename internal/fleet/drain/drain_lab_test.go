@@ -211,7 +211,8 @@ func TestLab_drainAndRestore(t *testing.T) {
 		t.Fatalf("the second drain: %v", err)
 	}
 
-	if released, err := f.Release(t.Context(), from.Name, "m", true); err != nil || len(released.Unrestored) > 0 {
+	released, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true})
+	if err != nil || len(released.Unrestored) > 0 {
 		t.Fatalf("%+v, %v", released, err)
 	}
 

@@ -501,6 +501,10 @@ func TestShortenReason(t *testing.T) {
 		t.Errorf("a cancelled step gives %q as its reason", got)
 	}
 
+	if got := shortenReason("It failed. " + strings.Repeat("half a remedy ", reasonLimit)); got != "It failed. …" {
+		t.Errorf("got %q", got)
+	}
+
 	got := shortenReason(strings.Repeat("ä", reasonLimit))
 	if len(got) > reasonLimit+len("…") || !strings.HasSuffix(got, "ä…") {
 		t.Errorf("%d bytes, %q", len(got), got[len(got)-8:])

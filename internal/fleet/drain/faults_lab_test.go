@@ -150,7 +150,7 @@ func TestLab_drainTargetDies(t *testing.T) {
 		t.Errorf("the record of the move that failed: %+v", first)
 	}
 
-	if _, err := f.Release(t.Context(), from.Name, "m", false); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{}); err != nil {
 		t.Error(err)
 	}
 }

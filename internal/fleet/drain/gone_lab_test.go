@@ -79,14 +79,14 @@ func TestLab_drainTellsWhatIsGone(t *testing.T) {
 		return len(r.Evacuation.Steps)
 	}
 
-	_, err = f.Release(t.Context(), from.Name, "m", true)
+	_, err = f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true})
 	if !errors.Is(err, inventory.ErrNotFound) || !strings.Contains(err.Error(), "nowhere") || left() != 1 {
 		t.Errorf("of one that can't start %d steps are left: %v", left(), err)
 	}
 
 	l.Virsh(t, from.Name, "undefine", off.UUID)
 
-	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil || left() != 0 {
+	if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true}); err != nil || left() != 0 {
 		t.Errorf("of one that is gone %d steps are left: %v", left(), err)
 	}
 

@@ -207,7 +207,7 @@ func TestLab_drainCancelledByPolicy(t *testing.T) {
 		}
 	}
 
-	if _, err := f.Release(t.Context(), from.Name, "m", false); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -283,7 +283,7 @@ func TestLab_abandonedIsForgotten(t *testing.T) {
 		}
 	}
 
-	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -338,7 +338,7 @@ func TestLab_abandonedIsForgotten(t *testing.T) {
 		t.Errorf("the next one: %s, %v", got, err)
 	}
 
-	if _, err := bob.Release(t.Context(), renamedFrom, "m", true); err != nil {
+	if _, err := bob.Release(t.Context(), renamedFrom, "m", drain.Restore{Wanted: true}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -99,7 +99,7 @@ func TestLab_drainsKeepAntiAffinity(t *testing.T) {
 	}
 
 	for i, f := range fleets {
-		if _, err := f.Release(t.Context(), from[i].Name, from[i].Name, false); err != nil {
+		if _, err := f.Release(t.Context(), from[i].Name, from[i].Name, drain.Restore{}); err != nil {
 			t.Error(err)
 		}
 	}

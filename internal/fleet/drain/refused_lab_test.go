@@ -130,7 +130,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 	}
 
 	// The maintenance that left it incomplete doesn't end this one, and another one doesn't begin.
-	if _, err := f.Release(t.Context(), from.Name, "killed", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "killed", drain.Restore{Wanted: true}); err != nil {
 		t.Error(err)
 	}
 
@@ -144,7 +144,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 		t.Errorf("recorded is %+v, %v", record, err)
 	}
 
-	if _, err := f.Release(t.Context(), from.Name, "m", false); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{}); err != nil {
 		t.Fatal(err)
 	}
 }

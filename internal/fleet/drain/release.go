@@ -26,6 +26,15 @@ type Released struct {
 	ForcedOff []hostrecord.ForcedOff
 }
 
+// Restore says which VMs the end of a maintenance brings back.
+type Restore struct {
+	// Wanted says whether it brings back any.
+	Wanted bool
+	// Restarts are the UUIDs of the running VMs that it may shut down for that: those of ReleasePlan. Nil: all that
+	// policies allow.
+	Restarts *[]string
+}
+
 // Release ends the maintenance with this id: the host accepts VMs again, and every eviction request is removed. After a
 // completed drain, restore moves VMs back, and starts those that were shut down or saved. The changes of an incomplete
 // drain stay, and stay recorded for the next drain: see resumableSteps.
@@ -34,7 +43,7 @@ type Released struct {
 // a fenced host it undoes nothing; the other hosts forget its maintenance.
 //
 // A VM that is not restored because it is on another host or Halted now is no error: see Released.
-func (dr *Drainer) Release(ctx context.Context, name, id string, restore bool) (Released, error) {
+func (dr *Drainer) Release(ctx context.Context, name, id string, restore Restore) (Released, error) {
 	if given := dr.hosts.Host(name); given != nil && given.Config.Fenced {
 		dr.records.TellReleased(ctx, name, id, nil) // A fenced host's own record is given up too.
 
@@ -117,8 +126,7 @@ type releaseRun struct {
 	host    *inventory.Host
 	// evacuation is what is undone. The goroutine of a step is the only one that uses its element of the steps.
 	evacuation hostrecord.Evacuation
-	// restore says whether the user wants VMs restored.
-	restore bool
+	restore    Restore
 
 	mu       sync.Mutex
 	released Released
@@ -272,6 +280,11 @@ func (r *releaseRun) bringBack(ctx context.Context, i int) error {
 	d, err := r.decideMove(ctx, vm, s)
 	if err != nil {
 		return err
+	}
+
+	if may := r.restore.Restarts; d.does == restarts && may != nil && !slices.Contains(*may, s.UUID) {
+		d = decision{unrestored: fmt.Sprintf("runs on host %q by now, where it stays: it was off when the end of the "+
+			"maintenance was planned", vm.Host)}
 	}
 
 	r.noteUnrestored(vm, d.unrestored)

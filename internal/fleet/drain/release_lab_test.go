@@ -124,7 +124,7 @@ func TestLab_endShutsDownOnlyWhatPoliciesAllow(t *testing.T) {
 		t.Errorf("planned %+v, %v", p, err)
 	}
 
-	released, err := f.Release(t.Context(), from.Name, "m", true)
+	released, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true})
 	if err != nil || !slices.Equal(released.Unrestored, p.Unrestored) || len(released.ForcedOff) > 0 {
 		t.Errorf("%+v, %v; want not restored what was planned: %q", released, err, p.Unrestored)
 	}
@@ -143,11 +143,30 @@ func TestLab_endShutsDownOnlyWhatPoliciesAllow(t *testing.T) {
 	}
 
 	maintained(t, f, from, coldMoved(on, running, to, true))
+
+	// Nor is a guest that was off when the end was planned, and that its user has started since.
+	none := &[]string{}
+
+	p, err = f.PlanRelease(t.Context(), from.Name, "m", true)
+	if err != nil || !slices.Equal(p.Restarts, []string{on}) {
+		t.Errorf("planned %+v, %v", p, err)
+	}
+
+	released, err = f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true, Restarts: none})
+	if err != nil || len(released.Unrestored) != 1 || !strings.Contains(released.Unrestored[0], "it was off when") {
+		t.Errorf("%+v, %v; want the guest left alone", released, err)
+	}
+
+	if now := strings.TrimSpace(l.Virsh(t, to.Name, "domid", on)); now != id {
+		t.Errorf("the guest was restarted: it ran as %s, and runs as %s", id, now)
+	}
+
+	maintained(t, f, from, coldMoved(on, running, to, true))
 	listen(f, &onLog{Message: "turning off VM", Do: func() {
 		change(func(e *hostrecord.Evacuation) { e.Releasing = "another" })
 	}})
 
-	if _, err := f.Release(t.Context(), from.Name, "m", true); err == nil ||
+	if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true}); err == nil ||
 		!strings.Contains(err.Error(), "another run has changed the maintenance") {
 		t.Errorf("%v; want that it can't be recorded", err)
 	}
@@ -160,7 +179,7 @@ func TestLab_endShutsDownOnlyWhatPoliciesAllow(t *testing.T) {
 	l.Virsh(t, to.Name, "destroy", on)
 
 	for _, shutDown := range []bool{false, true} {
-		if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+		if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true}); err != nil {
 			t.Error(err)
 		}
 
@@ -213,7 +232,7 @@ func TestLab_endTellsWhereAVMWent(t *testing.T) {
 		t.Errorf("planned %+v, %v; want %q", p, err, stays)
 	}
 
-	released, err := f.Release(t.Context(), from.Name, "m", true)
+	released, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true})
 	if err != nil || !slices.Equal(released.Unrestored, stays) {
 		t.Errorf("ended: %+v, %v; want %q", released, err, stays)
 	}

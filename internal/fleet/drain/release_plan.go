@@ -18,6 +18,8 @@ import (
 type ReleasePlan struct {
 	// Restored are VMs that are moved, started or restarted.
 	Restored []string
+	// Restarts are the UUIDs of the running VMs that are shut down for that.
+	Restarts []string
 	// Unrestored are VMs that stay as they are, although the maintenance moved them or turned them off.
 	Unrestored []string
 	// Redrained says that a run which keeps the maintenance drains the host again: its drain or its end didn't finish, or
@@ -49,14 +51,18 @@ func (dr *Drainer) PlanRelease(ctx context.Context, name, id string, restore boo
 		return ReleasePlan{}, nil
 	}
 
-	r := &releaseRun{drainer: dr, host: h, evacuation: *e, restore: restore}
+	r := &releaseRun{drainer: dr, host: h, evacuation: *e, restore: Restore{Wanted: restore}}
 
 	p := ReleasePlan{Redrained: err == nil && (record.Cordon == nil || !e.Done)}
 
 	for _, s := range e.Steps {
-		restored, unrestored := r.planStep(ctx, s)
+		does, restored, unrestored := r.planStep(ctx, s)
 		if restored != "" {
 			p.Restored = append(p.Restored, sentence(s.Name, restored))
+		}
+
+		if does == restarts {
+			p.Restarts = append(p.Restarts, s.UUID)
 		}
 
 		if unrestored != "" {
@@ -93,26 +99,29 @@ func toUndo(
 
 // planStep returns what undoing the step does with its VM, or why the VM stays as it is. Both are "" if there is
 // nothing to say.
-func (r *releaseRun) planStep(ctx context.Context, s hostrecord.RecordedStep) (restored, unrestored string) {
+func (r *releaseRun) planStep(ctx context.Context, s hostrecord.RecordedStep) (
+	does restoration, restored, unrestored string,
+) {
 	back, staysAway := r.movesBack(s), r.staysAway(s)
 	if !back && !staysAway && !r.mayBeOff(s) {
-		return "", ""
+		return stays, "", ""
 	}
 
 	vm, err := r.drainer.hosts.Find(ctx, s.UUID, r.lastKnown(s))
 	if r.drainer.hosts.IsGone(ctx, s.UUID, inventory.LastKnown{Host: r.host.Name}, err) {
-		return "", ""
+		return stays, "", ""
 	}
 
 	var d decision
 
 	switch {
 	case staysAway && err == nil && isSettled(vm, r.host):
-		return "", ""
+		return stays, "", ""
 	case staysAway && err == nil && s.Arrived != "" && !isOnTarget(vm, s):
-		return "", r.elsewhereText(vm, s)
+		return stays, "", r.elsewhereText(vm, s)
 	case staysAway:
-		return "", fmt.Sprintf("was moved to host %q by a drain that was not completed, and isn't moved back", s.Target)
+		return stays, "", fmt.Sprintf("was moved to host %q by a drain that was not completed, and isn't moved back",
+			s.Target)
 	case err != nil:
 	case back:
 		d, err = r.decideMove(ctx, vm, s)
@@ -122,12 +131,14 @@ func (r *releaseRun) planStep(ctx context.Context, s hostrecord.RecordedStep) (r
 
 	switch {
 	case err == nil:
-		return d.does.text(r.host.Name), d.unrestored
+		return d.does, d.does.text(r.host.Name), d.unrestored
 	case back || r.startsAgain(s):
-		return fmt.Sprintf("%s, unless it was moved or changed since the drain: its state is unknown (%s)",
-			usualReturn(s).text(r.host.Name), shortenReason(err.Error())), ""
+		does = usualReturn(s)
+
+		return does, fmt.Sprintf("%s, unless it was moved or changed since the drain: its state is unknown (%s)",
+			does.text(r.host.Name), shortenReason(err.Error())), ""
 	default:
-		return "", ""
+		return stays, "", ""
 	}
 }
 
@@ -204,7 +215,7 @@ func (r *releaseRun) staysAway(s hostrecord.RecordedStep) bool {
 func (r *releaseRun) wantsBack(s hostrecord.RecordedStep) bool {
 	moved := s.Result == hostrecord.ResultMoved || s.Result == hostrecord.ResultColdMoved
 
-	return moved && r.restore && s.Target != ""
+	return moved && r.restore.Wanted && s.Target != ""
 }
 
 // isSettled reports whether the VM isn't to be moved back to this host: it is there, or its configuration pins it to
@@ -217,7 +228,7 @@ func isSettled(vm *inventory.VM, home *inventory.Host) bool {
 func (r *releaseRun) startsAgain(s hostrecord.RecordedStep) bool {
 	off := s.Result == hostrecord.ResultShutDown || s.Result == hostrecord.ResultSaved
 
-	return off && r.restore && r.completed(s)
+	return off && r.restore.Wanted && r.completed(s)
 }
 
 // mayBeOff reports whether the step turned the VM off, or its autostart. A step that failed may have done so.

@@ -80,7 +80,7 @@ func TestRelease_failedStepGetsItsAutostartBack(t *testing.T) {
 		step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
 		e := hostrecord.Evacuation{Done: done, Steps: []hostrecord.RecordedStep{step}}
-		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: Restore{Wanted: true}}
 
 		left, err := r.undoSteps(t.Context())
 		if err != nil || left != nil {
@@ -117,7 +117,8 @@ func TestTurnOff_leavesWhatItsUserStopped(t *testing.T) {
 
 		d.steps[0].Result = result
 		r := &releaseRun{
-			drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: true, Steps: d.steps}, restore: true,
+			drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: true, Steps: d.steps},
+			restore: Restore{Wanted: true},
 		}
 
 		if left, err := r.undoSteps(t.Context()); err != nil || left != nil {
@@ -188,7 +189,9 @@ func TestRelease_leavesOffWhatIsHaltedByNow(t *testing.T) {
 	step := hostrecord.RecordedStep{Result: hostrecord.ResultShutDown, Autostart: true}
 	step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
-	r := &releaseRun{drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: true}, restore: true}
+	r := &releaseRun{
+		drainer: dr, host: vm.On, evacuation: hostrecord.Evacuation{Done: true}, restore: Restore{Wanted: true},
+	}
 	if err := r.restorePower(t.Context(), step); err != nil {
 		t.Fatal(err)
 	}
@@ -238,8 +241,8 @@ func TestRelease_restoresWhatACompletedDrainDid(t *testing.T) {
 		vm.On.Forget()
 
 		e := hostrecord.Evacuation{Steps: []hostrecord.RecordedStep{step}}
-		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: c.restore}
-		restored, unrestored := r.planStep(t.Context(), step)
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: Restore{Wanted: c.restore}}
+		_, restored, unrestored := r.planStep(t.Context(), step)
 
 		if (restored == `is started on host "local"`) != c.runs || strings.Contains(unrestored, "stays off") != c.tells {
 			t.Errorf("%s: planned %q, %q", name, restored, unrestored)
@@ -295,9 +298,9 @@ func TestRelease_startsWhatAKilledOneMovedBack(t *testing.T) {
 		step.UUID, step.Name, step.Method, step.Target = vm.UUID, vm.Name, evacuation.MethodCold, vm.Host
 
 		e := hostrecord.Evacuation{Done: true, Steps: []hostrecord.RecordedStep{step}}
-		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: Restore{Wanted: true}}
 
-		restored, unrestored := r.planStep(t.Context(), step)
+		_, restored, unrestored := r.planStep(t.Context(), step)
 		if (restored == `is started on host "local"`) != c.runs || unrestored != "" {
 			t.Errorf("%s: planned %q, %q", name, restored, unrestored)
 		}
@@ -322,7 +325,7 @@ func TestRelease_whatFailsStaysRecorded(t *testing.T) {
 	step.UUID, step.Name, step.Method = vm.UUID, vm.Name, "Shutdown"
 
 	e := hostrecord.Evacuation{Steps: []hostrecord.RecordedStep{step}}
-	r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
+	r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: Restore{Wanted: true}}
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -386,7 +389,7 @@ func TestLab_releaseRecordsWhatItDoes(t *testing.T) {
 		e := recorded()
 		e.Releasing = id
 
-		return &releaseRun{drainer: dr, host: host, evacuation: *e, restore: true}
+		return &releaseRun{drainer: dr, host: host, evacuation: *e, restore: Restore{Wanted: true}}
 	}
 
 	if err := runOf("m").noteRan(t.Context(), 0, true, true); err != nil {
@@ -449,7 +452,7 @@ func TestRelease_startWaitsForNoMove(t *testing.T) {
 	over := make(chan struct{}, 1)
 
 	go func() {
-		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: true}
+		r := &releaseRun{drainer: dr, host: vm.On, evacuation: e, restore: Restore{Wanted: true}}
 		_, _ = r.undoSteps(ctx)
 
 		over <- struct{}{}

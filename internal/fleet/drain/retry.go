@@ -37,7 +37,7 @@ func (d *drainRun) runStep(ctx context.Context, i int, leave func()) {
 	if rule.Timeout != nil {
 		var cancel context.CancelFunc
 
-		late = fmt.Errorf("%w: policy %q gives it no more than %s", context.DeadlineExceeded, rule.Policy, *rule.Timeout)
+		late = &lateError{policy: rule.Policy, limit: *rule.Timeout}
 		limited, cancel = context.WithTimeoutCause(limited, *rule.Timeout, late)
 		defer cancel()
 	}
@@ -269,11 +269,25 @@ func withoutHosts(ways map[string][]migration.Blocker, hosts []string) map[strin
 	return left
 }
 
+// lateError says that a VM took longer than its policy allows.
+type lateError struct {
+	policy string
+	limit  time.Duration
+}
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("policy %q gives it no more than %s", e.policy, e.limit)
+}
+
+// Is says that a deadline has passed.
+func (e *lateError) Is(target error) bool { return target == context.DeadlineExceeded }
+
 // reasonLimit is how many bytes of the reason of a failure are recorded: a host may have hundreds of VMs, and the size
 // of its record is limited.
 const reasonLimit = 600
 
-// shortenReason truncates a text that is longer than reasonLimit.
+// shortenReason truncates a text that is longer than reasonLimit, after a sentence if one ends there: half a remedy
+// can't be followed.
 func shortenReason(text string) string {
 	if len(text) <= reasonLimit {
 		return text
@@ -282,6 +296,10 @@ func shortenReason(text string) string {
 	end := reasonLimit
 	for !utf8.RuneStart(text[end]) {
 		end--
+	}
+
+	if whole := strings.LastIndex(text[:end], ". "); whole > 0 {
+		return text[:whole+1] + " …"
 	}
 
 	return text[:end] + "…"

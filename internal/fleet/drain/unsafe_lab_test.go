@@ -68,7 +68,7 @@ func TestLab_drainTakesUnsafeAsFinal(t *testing.T) {
 		}
 
 		// Terraform ends the maintenance, which it replaces.
-		if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+		if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true}); err != nil {
 			t.Fatal(err)
 		}
 
@@ -127,7 +127,7 @@ func TestLab_drainTakesUnsafeAsFinal(t *testing.T) {
 		t.Errorf("with a fallback: %+v, %v", steps, err)
 	}
 
-	if _, err := f.Release(t.Context(), from.Name, "m", true); err != nil {
+	if _, err := f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true}); err != nil {
 		t.Fatal(err)
 	}
 

@@ -111,7 +111,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 	// What Terraform does next: it plans, deletes the unfinished one, and drains again.
 	fresh := planned(t, bob, from.Name, true)
 
-	if _, err := f.Release(ctx, from.Name, "m", true); err != nil {
+	if _, err := f.Release(ctx, from.Name, "m", drain.Restore{Wanted: true}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -132,7 +132,7 @@ func TestLab_drainStopsWhereStepsNoLongerHold(t *testing.T) {
 		t.Errorf("%+v was followed, and %+v is recorded", fresh, now)
 	}
 
-	if _, err := f.Release(ctx, from.Name, "m", true); err != nil {
+	if _, err := f.Release(ctx, from.Name, "m", drain.Restore{Wanted: true}); err != nil {
 		t.Fatal(err)
 	}
 

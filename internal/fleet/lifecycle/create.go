@@ -216,12 +216,6 @@ func (m *Manager) makeDisksAndStart(
 		}
 	}
 
-	if on, managed := status.Autostart(d.Strategy()); managed {
-		if err := h.Conn.SetAutostart(ctx, id, on); err != nil && !errors.Is(err, inventory.ErrUnsupported) {
-			return undo(unseen, err)
-		}
-	}
-
 	if len(d.OwnDisks) > 0 {
 		if err := m.makeDisksOf(ctx, h, id, firstBootOf(d)); err != nil {
 			return undo(unseen, err)
@@ -236,6 +230,13 @@ func (m *Manager) makeDisksAndStart(
 		}
 
 		unseen = false
+	}
+
+	// This comes last: a host that loses power before would start an unfinished VM when it boots.
+	if on, managed := status.Autostart(d.Strategy()); managed {
+		if err := h.Conn.SetAutostart(ctx, id, on); err != nil && !errors.Is(err, inventory.ErrUnsupported) {
+			return undo(unseen, err)
+		}
 	}
 
 	vm, err := m.hosts.ReadVM(ctx, h, id)
@@ -333,7 +334,7 @@ func (m *Manager) undoCreate(
 		if err != nil {
 			h.Forget()
 
-			return nil, errors.Join(cause, fmt.Errorf("removing what was made so far: %w", err))
+			return nil, errors.Join(cause, leftError(h, id, err))
 		}
 
 		if len(stay) > 0 {
@@ -353,7 +354,7 @@ func (m *Manager) undoCreate(
 	if err != nil && !inventory.IsNotFound(err) {
 		h.Forget()
 
-		return nil, errors.Join(cause, fmt.Errorf("removing what was made so far: %w", err))
+		return nil, errors.Join(cause, leftError(h, id, err))
 	}
 
 	h.Remember(id, nil)
@@ -364,6 +365,11 @@ func (m *Manager) undoCreate(
 	}
 
 	return nil, cause
+}
+
+// leftError says where the VM that couldn't be created, or a part of it, may still be.
+func leftError(h *inventory.Host, id string, err error) error {
+	return fmt.Errorf("host %q may still have the unfinished VM (UUID %s), which couldn't be removed: %w", h.Name, id, err)
 }
 
 // FinishCreate removes the mark and the lock of a VM that is being created, even after ctx has ended. The mark is

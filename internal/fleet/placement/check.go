@@ -74,7 +74,7 @@ func (p *Scheduler) CheckCreate(ctx context.Context, d Desired) ([]inventory.Pro
 	}
 
 	return explain(d, candidates, inventory.Problem{
-		Summary: "No host can take the VM", Detail: fmt.Sprintf("VM %q can't be placed", d.Spec.Name),
+		Summary: placeSummary, Detail: fmt.Sprintf("VM %q can't be placed", d.Spec.Name),
 	}), nil
 }
 

@@ -16,13 +16,15 @@ import (
 const (
 	startSummary  = "Virtual machine can't be started now"
 	changeSummary = "Host can't take the change"
+	placeSummary  = "No host can take the VM"
 )
 
 // plannedStart is a VM that was checked in this run and will be started, or moved while it runs. Of one that stays off,
 // only the disks that it gets count.
 type plannedStart struct {
-	// host is where it starts or goes, with the reservation; "" if that isn't decided yet.
-	host string
+	// host is where it starts or goes, with the reservation; "" if that isn't decided yet. likely is a host that can take
+	// it together with the others, if that isn't decided.
+	host, likely string
 	// runs says that the VM runs, and stays where it is: only its disks count.
 	runs bool
 	// off says that the VM doesn't run afterwards.
@@ -55,8 +57,7 @@ func (p *Scheduler) planCreate(
 	var on inventory.Reply
 	if len(fit) == 1 {
 		on, start.host = fit[0].Reply, fit[0].Host.Name
-		start.reservation = reservationFor(d.Stamp(), d.memoryOn(fit[0].Host), fit[0].wish.hostUseOn(start.host))
-		start.uuid = own // The reservation had none.
+		start.reservation = fit[0].reservationOf(d, start)
 	}
 
 	var somewhere *inventory.Host
@@ -64,7 +65,80 @@ func (p *Scheduler) planCreate(
 		somewhere = fit[0].Host
 	}
 
-	return p.planAdded(ctx, on, somewhere, d, d.Spec.Name, start, d.newUses(nil))
+	problems := p.planAdded(ctx, on, somewhere, d, d.Spec.Name, start, d.newUses(nil))
+	if needs := !start.off || len(d.Stamp().Labels)+len(d.Stamp().Avoids) > 0; needs && len(fit) > 1 {
+		problems = append(problems, p.planSomewhere(ctx, d, start, fit)...)
+	}
+
+	return problems
+}
+
+// reservationOf returns what a new VM needs of the host.
+func (c *candidate) reservationOf(d Desired, start plannedStart) reservation {
+	r := reservationFor(d.Stamp(), d.startMemoryOn(c.Host), c.wish.hostUseOn(c.Host.Name))
+	r.uuid = start.uuid
+
+	return r
+}
+
+// planSomewhere finds a host that can take a new VM together with the others that are planned there. It returns a
+// warning if there is none: each of them could have a host alone. The others may be placed differently when they are
+// created, so that this is no error.
+func (p *Scheduler) planSomewhere(
+	ctx context.Context, d Desired, start plannedStart, fit []candidate,
+) []inventory.Problem {
+	var refused []string
+
+	for _, c := range fit {
+		start.reservation = c.reservationOf(d, start)
+		start.has = offerTo(ctx, c.Reply, start.use, start.uuid)
+		start.likely = c.Host.Name
+
+		blockers, others := p.planLikely(c.Reply, d.Spec.Name, start)
+		if len(blockers) == 0 {
+			return nil
+		}
+
+		for _, b := range blockers {
+			refused = append(refused, fmt.Sprintf("  - host %q, with the %d that may come there, too: %s", c.Host.Name, others,
+				b.Message))
+		}
+	}
+
+	return []inventory.Problem{{
+		Summary: placeSummary, Warning: true,
+		Detail: fmt.Sprintf("VM %q may not be placed: the others that are planned need the hosts, too.\n%s", d.Spec.Name,
+			strings.Join(refused, "\n")),
+		Remedy: "Make room on a host, add one, or plan fewer VMs.",
+	}}
+}
+
+// planLikely records the likely host of a VM, unless it can't take the VM together with the others that are planned
+// there. Then it returns what blocks it, and how many these are.
+func (cy *Capacity) planLikely(
+	on inventory.Reply, name string, s plannedStart,
+) (blockers []migration.Blocker, others int) {
+	cy.reservations.mu.Lock()
+	defer cy.reservations.mu.Unlock()
+
+	there := make(map[string]plannedStart)
+
+	for other, o := range cy.reservations.planned {
+		if other != name && !o.runs && (o.host == s.likely || o.likely == s.likely) {
+			there[other] = o
+		}
+	}
+
+	if blockers = cy.blockersTogether(on, name, s.reservation, there); len(blockers) > 0 {
+		return blockers, len(there)
+	}
+
+	if mine, ok := cy.reservations.planned[name]; ok {
+		mine.likely, mine.reservation = s.likely, s.reservation
+		cy.reservations.planned[name] = mine
+	}
+
+	return nil, 0
 }
 
 // planUpdate is planStart for a VM that is off.
@@ -160,20 +234,28 @@ func (cy *Capacity) planStart(
 	}
 
 	maps.DeleteFunc(others, func(_ string, o plannedStart) bool {
-		return s.host == "" || o.host != s.host || o.runs || o.off
+		return s.host == "" || o.host != s.host || o.runs
 	})
 
-	if len(others) == 0 || s.runs || s.off {
+	if len(others) == 0 || s.runs {
 		return problems
 	}
 
 	s.has = offerTo(ctx, on, s.use, s.uuid)
 	with := inventory.QuoteList(slices.Sorted(maps.Keys(others)))
 
+	cy.reservations.mu.Lock()
+	defer cy.reservations.mu.Unlock()
+
 	for _, b := range cy.blockersTogether(on, name, s.reservation, others) {
+		summary, comes := startSummary, "which will be started or moved there, too"
+		if b.Reason == migration.AntiAffinity { // This holds for VMs that stay off, too.
+			summary, comes = placeSummary, "which will be there, too"
+		}
+
 		problems = append(problems, inventory.Problem{
-			Attribute: b.Attribute, Summary: startSummary, Warning: true,
-			Detail: fmt.Sprintf("together with %s, which will be started or moved there, too: %s", with, b.Message),
+			Attribute: b.Attribute, Summary: summary, Warning: true,
+			Detail: fmt.Sprintf("together with %s, %s: %s", with, comes, b.Message),
 			Remedy: b.Remedy,
 		})
 	}
@@ -235,14 +317,12 @@ func (cy *Capacity) recordStart(name string, s plannedStart) (others map[string]
 	return others
 }
 
-// blockersTogether returns what blocks the VM of that name only because the others start on the host, too.
+// blockersTogether returns what blocks the VM of that name only because the others are planned on the host, too. The
+// caller holds the reservations' mutex.
 func (cy *Capacity) blockersTogether(
 	on inventory.Reply, name string, r reservation, others map[string]plannedStart,
 ) []migration.Blocker {
-	cy.reservations.mu.Lock()
-	defer cy.reservations.mu.Unlock()
-
-	if len(cy.reservationBlockers(on, name, r)) > 0 {
+	if len(others) == 0 || len(cy.reservationBlockers(on, name, r)) > 0 {
 		return nil // It is reported without the others.
 	}
 

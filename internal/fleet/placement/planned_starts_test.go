@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -159,6 +160,80 @@ func TestPlanUpdate_movedDisk(t *testing.T) {
 
 		if (len(problems) == 1) != test.reported || len(problems) > 1 {
 			t.Errorf("%s: %+v", name, problems)
+		}
+	}
+}
+
+// TestPlanCreate_together: VMs that could each have a host alone are placed together as far as the hosts go. One that
+// doesn't fit with the others is reported, and so is one that stays off but must not share a host with them. Where a VM
+// really goes counts once that is decided.
+func TestPlanCreate_together(t *testing.T) {
+	t.Parallel()
+
+	memory := uint64(40 << 30)
+	app := map[string]string{"app": "web"}
+	runs := Desired{Spec: domain.Spec{Memory: domain.Memory{Size: &memory}}}
+	runs.Metadata.RunStrategy = "Always"
+
+	off := runs
+	off.Metadata.RunStrategy = "Halted"
+
+	apart := off
+	apart.Metadata.Labels = app
+	apart.Placement.AntiAffinity = &AntiAffinity{Labels: app, Required: true}
+
+	for name, test := range map[string]struct {
+		d     Desired
+		hosts int
+		fit   int // how many VMs have no warning
+		want  string
+	}{
+		"memory":                     {runs, 3, 3, "of memory there"},
+		"memory of one host":         {runs, 1, 1, "of memory there"},
+		"memory of VMs that are off": {off, 2, 5, ""},
+		"anti-affinity":              {apart, 3, 3, "must not share a host"},
+		"anti-affinity on one host":  {apart, 1, 1, "must not share a host"},
+	} {
+		p, all, _ := spread()
+
+		var candidates []candidate
+		for _, a := range all[:test.hosts] {
+			candidates = append(candidates, candidate{Reply: a, wish: test.d})
+		}
+
+		for i := range test.fit + 1 {
+			d := test.d
+			d.Spec.Name = fmt.Sprintf("vm%d", i)
+
+			for range 2 { // A plan is made again before the VM is created.
+				problems := p.planCreate(t.Context(), d, "", candidates)
+				if told := len(problems) > 0; told != (i == test.fit && test.want != "") {
+					t.Errorf("%s: VM %d: %+v", name, i, problems)
+				}
+
+				for _, problem := range problems {
+					if !problem.Warning || !strings.Contains(problem.Detail, test.want) {
+						t.Errorf("%s: %+v, want %q", name, problem, test.want)
+					}
+				}
+			}
+		}
+	}
+
+	p, all, _ := spread()
+	candidates := []candidate{{Reply: all[0], wish: runs}, {Reply: all[1], wish: runs}}
+	runs.Spec.Name = "first"
+	p.planCreate(t.Context(), runs, "", candidates)
+	p.pick(candidates[1:], runs, nil)
+
+	pinned := runs
+	pinned.Spec.Name, pinned.Metadata.Host = "second", all[1].Host.Name
+
+	for _, c := range candidates { // Not both hosts have the first VM.
+		pinned.Spec.Name += "d"
+		if problems := p.planSomewhere(t.Context(), pinned, plannedStart{}, []candidate{c}); (len(problems) > 0) !=
+			(c.Host == all[1].Host) {
+			t.Errorf("host %s: %+v", c.Host.Name, problems)
 		}
 	}
 }

@@ -121,6 +121,11 @@ func (cy *Capacity) noteChoice(h *inventory.Host, name string, r reservation) {
 	}
 
 	cy.reservations.expected[h.Name][name] = r
+
+	if s, ok := cy.reservations.planned[name]; ok && s.host == "" {
+		s.likely = h.Name
+		cy.reservations.planned[name] = s
+	}
 }
 
 // endChoice removes what noteChoice recorded: the VM has its reservation on the host, or doesn't come.

@@ -56,6 +56,10 @@ func (p *Scheduler) fitsStartedDisks(
 				continue
 			}
 
+			if left := leftSince(ctx, vm); left != nil {
+				return []inventory.Problem{*left}, nil
+			}
+
 			hidden := p.mayAppear(ctx, a.Host, file)
 			if hidden == "" {
 				problems = append(problems, inventory.Problem{
@@ -81,6 +85,20 @@ func (p *Scheduler) fitsStartedDisks(
 	}
 
 	return problems, doubts
+}
+
+// leftSince returns the problem that the VM isn't on its host any more. It returns nil if the VM is there, or if the
+// host doesn't answer. A cold move takes the VM's files along. If they were called lost, the user might replace a good
+// disk.
+func leftSince(ctx context.Context, vm *inventory.VM) *inventory.Problem {
+	if _, err := vm.On.Conn.Domain(ctx, vm.UUID); !inventory.IsNotFound(err) {
+		return nil
+	}
+
+	return &inventory.Problem{
+		Detail: "it doesn't have the VM any more: another run or a user has moved or removed it meanwhile",
+		Remedy: "Try again.",
+	}
 }
 
 // keptDisks returns the files of the disks, by key, that the VM has already and keeps. Media aren't among them: a drive

@@ -62,14 +62,15 @@ func TestExplainStart(t *testing.T) {
 		file, planned string
 		sees          []string
 		want          []string
-		backup        bool
+		backup, left  bool
 	}{
 		"gone": {
 			file: "/vms/root", sees: []string{"/vms"}, backup: true,
 			want: []string{"because its host has no file /vms/root, which is disk \"root\""},
 		},
-		"there":  {file: "/vms/root", sees: []string{"/vms", "/vms/root"}},
-		"volume": {file: "/default-pool/root", sees: []string{"/default-pool"}},
+		"there":                    {file: "/vms/root", sees: []string{"/vms", "/vms/root"}},
+		"moved by another run now": {file: "/vms/root", sees: []string{"/vms"}, left: true},
+		"volume":                   {file: "/default-pool/root", sees: []string{"/default-pool"}},
 		"not mounted": {
 			file: "/vms/root", planned: "nas:/vms /vms nfs defaults 0 0\n", sees: []string{"/vms"},
 			want: []string{
@@ -110,13 +111,31 @@ func TestExplainStart(t *testing.T) {
 				t.Fatal(err)
 			}
 
+			uuid, err := h.Conn.DefineDomain(t.Context(),
+				"<domain type='test'><name>web</name><memory>8192</memory><os><type>hvm</type></os></domain>")
+			if err != nil {
+				t.Fatal(err)
+			}
+
 			vm := &inventory.VM{
-				Name: "web", Host: "h", On: h, State: libvirt.Shutoff, PersistentSpec: &domain.Spec{Disks: map[string]domain.Disk{
+				Name: "web", UUID: uuid, Host: "h", On: h, State: libvirt.Shutoff,
+				PersistentSpec: &domain.Spec{Disks: map[string]domain.Disk{
 					"root": {Source: domain.DiskSource{File: c.file}},
 				}},
 			}
 
 			d := Desired{Metadata: domain.Metadata{RunStrategy: "Always"}}
+			if c.left {
+				vm.UUID = "eacb216f-84ac-4e6a-9f6d-1647b9218d2b"
+
+				problems, doubts := p.fitsStartedDisks(t.Context(), inventory.Reply{Host: h}, vm, d)
+				if len(problems) != 1 || len(doubts) > 0 || !strings.Contains(problems[0].Detail, "doesn't have the VM any more") {
+					t.Errorf("the plan says %+v, %+v", problems, doubts)
+				}
+
+				return
+			}
+
 			problems, doubts := p.fitsStartedDisks(t.Context(), inventory.Reply{Host: h}, vm, d)
 
 			for _, problem := range append(problems, doubts...) {

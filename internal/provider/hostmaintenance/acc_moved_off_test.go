@@ -51,6 +51,32 @@ func TestAccHostMaintenance_offAndMoved(t *testing.T) {
 	p.nothingLeft(t)
 }
 
+// TestAccHostMaintenance_startedSince: the end of a maintenance doesn't shut down a guest that was off in its plan, and
+// that its user has started since, although a policy lets the VM move while it is off.
+func TestAccHostMaintenance_startedSince(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.defineVM(t, "cold", "", "")
+	p.l.Virsh(t, p.from.Name, "destroy", p.prefix+"-cold")
+	config := p.block() + p.policies(map[string]string{"cold": "\"LiveMigrate\"\n  fallback = \"ColdMigrate\""})
+	p.tf.Config(t, config+p.maintenance("move_stopped = true\n  restore = true"))
+	p.tf.Run(t, "apply")
+	p.tf.Config(t, config)
+	p.tf.Plan(t)
+	p.l.Virsh(t, p.to.Name, "start", p.prefix+"-cold")
+	if out := unwrapped(p.tf.Run(t, "apply", "planned")); !strings.Contains(out, "where it stays: it was off when") {
+		t.Errorf("it isn't said why the VM isn't brought back: %s", out)
+	}
+	if got := p.howRuns(t, "cold"); got != p.to.Name+" running (booted)" {
+		t.Errorf("it is %s", got)
+	}
+	if out, empty := p.tf.Empty(t); !empty {
+		t.Errorf("left to do:\n%s", out)
+	}
+	p.tf.Run(t, "destroy")
+	p.nothingLeft(t, "cold")
+}
+
 // TestAccHostMaintenance_deviceClass: a VM that is off leaves a drained host with another device of the class that it
 // asks for: the one that is free where it comes. If none is, it stays, and the plan says why. With the end of the
 // maintenance it has the first host's device again.

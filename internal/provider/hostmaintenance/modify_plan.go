@@ -16,6 +16,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
@@ -42,7 +43,8 @@ func (r *Resource) ModifyPlan(
 		return
 	}
 	if !again && !req.State.Raw.IsNull() && !r.Data.Unknown { // The maintenance of another host is replaced.
-		resp.Diagnostics.Append(r.explainEnd(ctx, &state)...)
+		_, diags := r.explainEnd(ctx, &state)
+		resp.Diagnostics.Append(diags...)
 	}
 	plan.Drained, plan.Results = types.BoolValue(true), types.ListUnknown(resultType)
 	rests := again && !plan.MoveStopped.IsUnknown() && plan.leavesHost(&state)
@@ -118,18 +120,27 @@ func (r *Resource) planDestroy(
 	if resp.Diagnostics.HasError() || !r.Asks("delete", noun, &resp.Diagnostics) {
 		return
 	}
-	resp.Diagnostics.Append(r.explainEnd(ctx, &state)...)
+	end, diags := r.explainEnd(ctx, &state)
+	resp.Diagnostics.Append(diags...)
+	if end != nil {
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateRestarts, end.Restarts)...)
+	}
 }
 
+// privateRestarts are the UUIDs of the running VMs that the planned end of the maintenance shuts down.
+const privateRestarts = "restarts"
+
 // explainEnd warns about each VM that the end of the maintenance moves, starts or restarts, and about those that stay
-// away or off.
-func (r *Resource) explainEnd(ctx context.Context, m *model) diag.Diagnostics {
+// away or off. It returns what is planned, nil if that is unknown: then the warning says that VMs may be shut down.
+func (r *Resource) explainEnd(ctx context.Context, m *model) (*drain.ReleasePlan, diag.Diagnostics) {
 	host, restore := m.Host.ValueString(), m.Restore.ValueBool()
 	end, err := r.Data.Fleet.PlanRelease(ctx, host, m.ID.ValueString(), restore)
 	detail := endText(end)
 	switch {
-	case err != nil && !restore, err == nil && detail == "":
-		return nil
+	case err != nil && !restore:
+		return nil, nil
+	case err == nil && detail == "":
+		return &end, nil
 	case err != nil:
 		detail = fmt.Sprintf("What the maintenance did is unknown: %s.\n\nIf the apply can end it, VMs that the drain moved "+
 			"are moved back, VMs that it shut down or saved are started, and VMs that it moved while they were off are shut "+
@@ -146,7 +157,11 @@ func (r *Resource) explainEnd(ctx context.Context, m *model) diag.Diagnostics {
 		detail += " To leave all virtual machines as they are, apply restore = false before."
 	}
 	// Terraform shows only one of several warnings with the same title, so the title has the host's name.
-	return diag.Diagnostics{diag.NewWarningDiagnostic(fmt.Sprintf("Maintenance of host %s ends", host), detail)}
+	warned := diag.Diagnostics{diag.NewWarningDiagnostic(fmt.Sprintf("Maintenance of host %s ends", host), detail)}
+	if err != nil {
+		return nil, warned
+	}
+	return &end, warned
 }
 
 // endText lists what the end of a maintenance does, "" for nothing.

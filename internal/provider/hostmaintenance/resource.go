@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/drain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/hostrecord"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/evacuationsteps"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
@@ -304,11 +305,18 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	if !r.Asks("delete", noun, &resp.Diagnostics) {
 		return
 	}
+	restore := drain.Restore{Wanted: state.Restore.ValueBool()}
+	var planned []string
+	known, diags := meta.ReadPrivate(ctx, req.Private, privateRestarts, &planned)
+	resp.Diagnostics.Append(diags...)
+	if known {
+		restore.Restarts = &planned
+	}
 	began := time.Now()
 	host := state.Host.ValueString()
 	working, cancel := tfdiag.Limited(ctx, "timeouts.delete", timeout)
 	defer cancel()
-	released, err := r.Data.Fleet.Release(working, host, state.toFleet().ID, state.Restore.ValueBool())
+	released, err := r.Data.Fleet.Release(working, host, state.toFleet().ID, restore)
 	resp.Diagnostics.Append(tfdiag.ForcedOff(released.ForcedOff...)...)
 	if unrestored := released.Unrestored; len(unrestored) > 0 {
 		resp.Diagnostics.AddWarning("Not all virtual machines were brought back", fmt.Sprintf(

@@ -20,9 +20,11 @@ func TestAccVirtualMachine_startsOfOnePlan(t *testing.T) {
 		one := tinyVM(prefix + "off").with(hcl{
 			"memory": `{ size = "128Mi" }`, "host": quote(h.Name), "run_strategy": quote(off),
 		})
+		// The host has memory for one of them, but both can be off.
+		idle := tinyVM(prefix + "idle").with(hcl{"memory": `{ size = "128Mi" }`, "run_strategy": quote("Halted")})
 		tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{
 			Of: h, Settings: "memory_limit = \"200Mi\"\novercommit_guest_overhead = true",
-		}}}.String()+one.named("off")+strings.ReplaceAll(added, "NAME", prefix+"new"))
+		}}}.String()+one.named("off")+idle.named("idle")+strings.ReplaceAll(added, "NAME", prefix+"new"))
 	}
 	added := tinyVM("NAME").with(hcl{"memory": `{ size = "128Mi" }`}).named("new")
 	config("Halted", "")
@@ -38,6 +40,16 @@ func TestAccVirtualMachine_startsOfOnePlan(t *testing.T) {
 	}
 	config("Always", added)
 	expect(t, tf.Run(t, "plan"), title, "Together with \""+prefix, "the VM needs 128Mi of memory")
+	apart := tinyVM("NAME").with(hcl{
+		"memory": `{ size = "16Mi" }`, "run_strategy": quote("Halted"), "labels": `{ app = "web" }`,
+		"placement": `{ anti_affinity = { labels = { app = "web" }, required = true } }`,
+	})
+	config("Halted", apart.named("new"))
+	if out := tf.Run(t, "plan"); strings.Contains(out, "No host can take the VM") {
+		t.Errorf("the plan of one VM warns: %s", out)
+	}
+	config("Halted", apart.named("new")+strings.ReplaceAll(apart.named("other"), "NAME", "NAME-2"))
+	expect(t, tf.Run(t, "plan"), "No host can take the VM", "must not share a host with it")
 	disks := func(name, volume string) string {
 		return tinyVM(prefix + name).with(hcl{
 			"memory": `{ size = "16Mi" }`, "host": quote(h.Name),
