@@ -256,7 +256,12 @@ func (p *Scheduler) CheckUpdate(
 		return nil, err
 	}
 
-	warnings = slices.Concat(warnings, d.warnDisks(ctx, vm), refused)
+	busy, lost := d.checkJobs(ctx, vm)
+	if len(busy) > 0 {
+		return busy, nil
+	}
+
+	warnings = slices.Concat(warnings, d.warnDisks(ctx, vm), refused, lost)
 
 	a, err := p.hostOfChange(ctx, vm, d)
 	if err != nil {

@@ -98,7 +98,7 @@ func TestFailure_remedyOfEachKind(t *testing.T) {
 		"lease lost": fleet.ErrLeaseLost, "lease unconfirmed": fleet.ErrLeaseUnconfirmed, "restart": fleet.ErrRestartRequired,
 		"no daemon": libvirt.ErrNoDaemon,
 		"not ready": fleet.ErrNotReady, "no host": fleet.ErrNoHost, "agent": libvirt.ErrAgentUnavailable,
-		"unsupported": fleet.ErrUnsupported, "busy": fleet.ErrBusy, "unreachable": fleet.ErrUnreachable,
+		"unsupported": fleet.ErrUnsupported, "not now": libvirt.ErrNotNow, "busy": fleet.ErrBusy, "unreachable": fleet.ErrUnreachable,
 		"deadline": context.DeadlineExceeded, "canceled": context.Canceled,
 		"exists": fleet.ErrExists, "not found": fleet.ErrNotFound, "invalid": fleet.ErrInvalid,
 		"volume in use": storage.ErrInUse, "network in use": network.ErrInUse,
