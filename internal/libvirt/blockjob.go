@@ -35,7 +35,8 @@ type BlockJob struct {
 }
 
 // BlockJobs returns the jobs that run on disks of a running domain: copies, commits, pulls and backups
-// (virDomainGetXMLDesc, and virDomainGetBlockJobInfo of each disk). libvirt refuses to migrate a domain with block jobs.
+// (virDomainGetXMLDesc, and virDomainGetBlockJobInfo of each disk). libvirt refuses to migrate a domain with block
+// jobs.
 func (h *Host) BlockJobs(ctx context.Context, uuid string) ([]BlockJob, error) {
 	s := monitorCall("reading the block jobs of domain " + uuid)
 	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) ([]BlockJob, error) {

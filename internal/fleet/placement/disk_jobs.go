@@ -174,20 +174,19 @@ func (d Desired) unpluggedDisks(vm *inventory.VM) map[string]bool {
 	return targets
 }
 
-// checkJobs returns what CheckDiskJobs finds, unless the change shuts the VM down: then it warns about the jobs.
-func (d Desired) checkJobs(ctx context.Context, vm *inventory.VM) (problems, warnings []inventory.Problem) {
+// endsProcess says what the change does to a VM that runs, if it ends the VM's process; "" otherwise.
+func (d Desired) endsProcess(vm *inventory.VM) string {
 	action := d.PowerAction(vm)
-	restarts := d.restarts(vm) || d.Power != nil && d.Power.Restarts
 
 	switch {
 	case !vm.Active:
-		return nil, nil
+		return ""
 	case action == status.Stop:
-		return nil, warnOfJobs(ctx, vm, "shuts the VM down")
-	case restarts, action == status.Start:
-		return nil, warnOfJobs(ctx, vm, "restarts the VM")
+		return "shuts the VM down"
+	case action == status.Start, d.restarts(vm), d.Power != nil && d.Power.Restarts:
+		return "restarts the VM"
 	default:
-		return CheckDiskJobs(ctx, vm, d), nil
+		return ""
 	}
 }
 
@@ -197,8 +196,12 @@ func (p *Scheduler) WarnOfJobs(ctx context.Context, vm *inventory.VM) []inventor
 }
 
 // warnOfJobs warns about the jobs on the VM's disks that end unfinished with its process. does says what is done to the
-// VM.
+// VM, "" if its process stays.
 func warnOfJobs(ctx context.Context, vm *inventory.VM, does string) []inventory.Problem {
+	if does == "" {
+		return nil
+	}
+
 	jobs := diskJobs(ctx, vm)
 	if len(jobs) == 0 {
 		return nil
