@@ -32,6 +32,9 @@ var (
 	ErrAgentFailed = errors.New("guest agent command failed")
 	// ErrUnsupported says that this libvirt, hypervisor or guest doesn't support the operation.
 	ErrUnsupported = errors.New("not supported")
+	// ErrNotNow says that the host doesn't support the operation, or refuses it for a domain as it is now: libvirt has one
+	// error number for both. Such a domain has a job on a disk, or snapshots. It is ErrUnsupported as well.
+	ErrNotNow = fmt.Errorf("%w, or not for the domain as it is", ErrUnsupported)
 	// ErrNoSecretDriver says that the host's libvirt keeps no secrets, so that nothing can be locked or recorded there.
 	ErrNoSecretDriver = errors.New("libvirt on the host has no secret driver, which keeps locks and records")
 	// ErrInvalid says that a URI, an XML document or an argument is wrong.

@@ -48,7 +48,7 @@ var kinds = map[golibvirt.ErrorNumber]error{
 	golibvirt.ERR_OS_TYPE:               ErrUnsupported,
 	golibvirt.ERR_CONFIG_UNSUPPORTED:    ErrUnsupported,
 	golibvirt.ERR_ARGUMENT_UNSUPPORTED:  ErrUnsupported,
-	golibvirt.ERR_OPERATION_UNSUPPORTED: ErrUnsupported,
+	golibvirt.ERR_OPERATION_UNSUPPORTED: ErrNotNow,
 	golibvirt.ERR_CPU_INCOMPATIBLE:      ErrUnsupported,
 
 	golibvirt.ERR_INVALID_ARG:               ErrInvalid,

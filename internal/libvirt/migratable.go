@@ -2,11 +2,8 @@ package libvirt
 
 import (
 	"context"
-	"encoding/xml"
 	"errors"
-	"fmt"
 
-	"golang.org/x/sync/errgroup"
 	golibvirt "libvirt.org/go/libvirt"
 )
 
@@ -58,44 +55,6 @@ func (h *Host) Snapshots(ctx context.Context, uuid string) ([]string, error) {
 			name, nameErr := list[i].GetName()
 			err = errors.Join(err, nameErr, list[i].Free())
 			names = append(names, name)
-		}
-		return names, err
-	})
-}
-
-// BlockJobs returns the targets ("vda") of a running domain's disks on which a block job runs: a copy, a commit, a pull
-// (virDomainGetXMLDesc, and virDomainGetBlockJobInfo of each disk). libvirt refuses to migrate a domain with block
-// jobs. A backup is not a block job, but a Job.
-func (h *Host) BlockJobs(ctx context.Context, uuid string) ([]string, error) {
-	s := monitorCall("reading the block jobs of domain " + uuid)
-	return onDomain(ctx, h, s, uuid, func(c *conn, d *golibvirt.Domain) ([]string, error) {
-		document, err := c.domainXML(d, 0)
-		if err != nil || !isLive(document) {
-			return nil, err
-		}
-		var domain struct {
-			Disks []device `xml:"devices>disk"`
-		}
-		if err := xml.Unmarshal([]byte(document), &domain); err != nil {
-			return nil, fmt.Errorf("%w: the domain's definition can't be read: %w", ErrInternal, err)
-		}
-		busy := make([]bool, len(domain.Disks))
-		var calls errgroup.Group
-		calls.SetLimit(pipelined)
-		for i, disk := range domain.Disks {
-			calls.Go(func() error {
-				c.countCall("virDomainGetBlockJobInfo")
-				info, err := d.GetBlockJobInfo(disk.Target.Dev, 0)
-				busy[i] = err == nil && info.Type != golibvirt.DOMAIN_BLOCK_JOB_TYPE_UNKNOWN
-				return err
-			})
-		}
-		err = calls.Wait()
-		var names []string
-		for i, disk := range domain.Disks {
-			if busy[i] {
-				names = append(names, disk.Target.Dev)
-			}
 		}
 		return names, err
 	})

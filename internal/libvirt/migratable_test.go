@@ -68,7 +68,7 @@ func TestMigrate_failsWhereItCannotWork(t *testing.T) {
 
 	l.Virsh(t, a.machine.Name, "blockcopy", name, "vda", image+".copy", "--transient-job", "--bandwidth", "1")
 	jobs, err = a.BlockJobs(ctx, uuid)
-	if err != nil || len(jobs) != 1 || jobs[0] != "vda" {
+	if err != nil || len(jobs) != 1 || jobs[0] != (BlockJob{Target: "vda", Type: BlockCopy}) {
 		t.Errorf("got block jobs %v, %v", jobs, err)
 	}
 	err = a.Migrate(ctx, uuid, b.Host, Migration{URI: b.uri(), Unsafe: true})

@@ -46,3 +46,16 @@ func createdOn(vm *inventory.VM, o domain.OwnDisk) string {
 
 	return ""
 }
+
+// copiedFrom says that the host where an own disk was created has a file with the path of the one that the VM uses in
+// its place: a move that has copied an overlay leaves the overlay where it was.
+func (m *Manager) copiedFrom(
+	ctx context.Context, vm *inventory.VM, key string, o domain.OwnDisk, spec domain.Spec,
+) []string {
+	at, now := m.hosts.Host(vm.Peers[o.HostUUID]), spec.Disks[key].Source.File
+	if at == nil || at == vm.On || now == "" || !m.hosts.FilesOn(ctx, at, []string{now})[now] {
+		return nil
+	}
+
+	return []string{fmt.Sprintf("disks.%s: %s on host %q, which the VM may have used before it moved", key, now, at.Name)}
+}

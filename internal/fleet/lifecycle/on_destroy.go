@@ -265,6 +265,7 @@ func (m *Manager) addOwnDisks(
 			}
 
 			r.Missing = append(r.Missing, disk+createdOn(vm, o))
+			r.Missing = append(r.Missing, m.copiedFrom(ctx, vm, key, o, spec)...)
 		case missing[key]:
 			r.Missing = append(r.Missing, disk+createdOn(vm, o))
 		case placement.IsFirstBoot(key):

@@ -382,3 +382,17 @@ func (u *update) checkDisks(ctx context.Context) error {
 
 	return problems[0].Failed(u.vm.Name, u.vm.Host, inventory.ErrInvalid)
 }
+
+// checkJobs returns an error if a job runs on a disk that is to be grown or removed while the VM runs: without this
+// check, the definition would lose a disk that QEMU doesn't release.
+func (u *update) checkJobs(ctx context.Context) error {
+	if !u.vm.Active || u.goesDown() {
+		return nil
+	}
+
+	for _, p := range placement.CheckDiskJobs(ctx, u.vm, u.want) {
+		return p.Failed(u.vm.Name, u.vm.Host, inventory.ErrBusy)
+	}
+
+	return nil
+}

@@ -145,7 +145,7 @@ func (u *update) changeReserved(ctx context.Context) error {
 	}
 	defer release()
 
-	if err := inTurn(ctx, u.checkRestart, u.checkRename, u.addOwnDisks); err != nil {
+	if err := inTurn(ctx, u.checkRestart, u.checkRename, u.checkJobs, u.addOwnDisks); err != nil {
 		return err
 	}
 

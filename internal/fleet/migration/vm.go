@@ -139,8 +139,11 @@ func Inspect(ctx context.Context, source *libvirt.Host, uuid string, runs bool) 
 			migratable, err = source.MigratableXML(ctx, uuid)
 			return err
 		})
-		running.Go(func() (err error) {
-			vm.BlockJobs, err = source.BlockJobs(ctx, uuid)
+		running.Go(func() error {
+			jobs, err := source.BlockJobs(ctx, uuid)
+			for _, job := range jobs {
+				vm.BlockJobs = append(vm.BlockJobs, job.Target)
+			}
 			return unlessUnsupported(err)
 		})
 		running.Go(func() error {

@@ -229,9 +229,7 @@ func (p *Scheduler) CheckUpdate(
 
 	d, vm = p.withLost(ctx, d, vm)
 
-	if problems := slices.Concat(
-		CheckHanded(ctx, vm, d), growsOverlaid(vm, d), growsEncrypted(ctx, vm, d), grownByHand(ctx, vm, d),
-	); len(problems) > 0 {
+	if problems := d.checkDisks(ctx, vm); len(problems) > 0 {
 		return problems, nil
 	}
 
@@ -291,6 +289,17 @@ func (p *Scheduler) CheckUpdate(
 	return append(warnings, explain(d, candidates, inventory.Problem{
 		Summary: changeSummary, Detail: fmt.Sprintf("VM %q can't be changed", vm.Name),
 	})...), nil
+}
+
+// checkDisks returns what prevents the VM's disks from being changed.
+func (d Desired) checkDisks(ctx context.Context, vm *inventory.VM) []inventory.Problem {
+	problems := slices.Concat(
+		CheckHanded(ctx, vm, d), growsOverlaid(vm, d), growsEncrypted(ctx, vm, d), grownByHand(ctx, vm, d))
+	if d.endsProcess(vm) == "" {
+		problems = append(problems, CheckDiskJobs(ctx, vm, d)...)
+	}
+
+	return problems
 }
 
 // hostOfChange returns the host where the VM will be, which must have what the change adds. It has no host if the VM is

@@ -127,10 +127,10 @@ func (p *Scheduler) isUnseen(ctx context.Context, vm *inventory.VM, o domain.Own
 }
 
 // warnDisks returns warnings about disks that come back, stay or are deleted, as far as the rest of the plan doesn't
-// show them. vm has the records of lost disks.
+// show them, and about jobs on disks that the change ends. vm has the records of lost disks.
 func (d Desired) warnDisks(ctx context.Context, vm *inventory.VM) []inventory.Problem {
 	return slices.Concat(d.warnDroppedDisks(vm), warnGoneMedia(ctx, vm, d), d.warnLostDisks(vm),
-		warnSnapshots(ctx, vm, d), d.warnUnusedVolumes(ctx, vm))
+		warnSnapshots(ctx, vm, d), d.warnUnusedVolumes(ctx, vm), warnOfJobs(ctx, vm, d.endsProcess(vm)))
 }
 
 // warnLostDisks warns about the disks that the VM has lost and that are attached again. Lost has none that are gone.

@@ -109,6 +109,9 @@ var remedies = []kindRemedy{
 	{network.ErrInUse, ChangeUsersFirst},
 	{libvirt.ErrNoDriver, "Install libvirt's driver for it on the host, and check that the driver's daemon runs, if it " +
 		"has one of its own: \"systemctl status 'virt*d.socket'\"."},
+	{libvirt.ErrNotNow, "If a backup or a block job runs on the virtual machine (\"virsh domjobinfo\", \"virsh " +
+		"blockjob\"), end it, or wait until it has ended, then plan and apply again. Otherwise the host's libvirt or QEMU " +
+		"can't do this: see whether another host or newer versions can."},
 	{libvirt.ErrUnsupported, "The host's libvirt or QEMU can't do this: use another host or newer versions."},
 	{storage.ErrNoSpace, "Free space in the storage pool, or use another pool. If you free it without libvirt, run " +
 		"\"virsh pool-refresh\" for the pool on the host: until then libvirt doesn't know of it. Then apply again."},

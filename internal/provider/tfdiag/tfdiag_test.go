@@ -99,6 +99,7 @@ func TestFailure_remedyOfEachKind(t *testing.T) {
 		"no daemon": libvirt.ErrNoDaemon,
 		"not ready": fleet.ErrNotReady, "no host": fleet.ErrNoHost, "agent": libvirt.ErrAgentUnavailable,
 		"unsupported": fleet.ErrUnsupported, "busy": fleet.ErrBusy, "unreachable": fleet.ErrUnreachable,
+		"not now":  libvirt.ErrNotNow,
 		"deadline": context.DeadlineExceeded, "canceled": context.Canceled,
 		"exists": fleet.ErrExists, "not found": fleet.ErrNotFound, "invalid": fleet.ErrInvalid,
 		"volume in use": storage.ErrInUse, "network in use": network.ErrInUse,

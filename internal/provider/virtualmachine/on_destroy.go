@@ -14,6 +14,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
 
@@ -110,15 +111,16 @@ func (r *Resource) recordIfOff(ctx context.Context, vm *fleet.VM, private meta.P
 	return meta.WritePrivate(ctx, private, privateDestroyedOff, !vm.Active && err == nil && evicted == "")
 }
 
-// warnAboutRemoval returns a warning that lists what is deleted with the VM and what is kept, if there is anything.
-// lost is what was created with the VM, and what its definition has lost.
+// warnAboutRemoval returns a warning that lists what is deleted with the VM and what is kept, if there is anything, and
+// one about jobs that it ends. lost is what was created with the VM, and what its definition has lost.
 func (r *Resource) warnAboutRemoval(
 	ctx context.Context, vm *fleet.VM, lost map[string]domain.OwnDisk,
 ) diag.Diagnostics {
+	jobs := tfdiag.Problems(r.Data.Fleet.WarnOfJobs(ctx, vm))
 	removal := r.Data.Fleet.Removal(ctx, vm, lost)
 	if len(removal.Deleted)+len(removal.Kept)+len(removal.Shared)+len(removal.Lost)+len(removal.Aside)+
 		len(removal.Missing) == 0 {
-		return nil
+		return jobs
 	}
 	detail := fmt.Sprintf("The apply destroys the VM on host %q.", vm.Host)
 	for _, part := range []struct {
@@ -142,7 +144,7 @@ func (r *Resource) warnAboutRemoval(
 		"destroy."
 	// Terraform shows only one of several warnings with the same title, so the title has the VM's name.
 	if len(removal.Deleted) == 0 {
-		return diag.Diagnostics{diag.NewWarningDiagnostic("Data is kept after destroying virtual machine "+vm.Name, detail)}
+		return append(jobs, diag.NewWarningDiagnostic("Data is kept after destroying virtual machine "+vm.Name, detail))
 	}
-	return diag.Diagnostics{diag.NewWarningDiagnostic("Data is deleted with virtual machine "+vm.Name, detail)}
+	return append(jobs, diag.NewWarningDiagnostic("Data is deleted with virtual machine "+vm.Name, detail))
 }
