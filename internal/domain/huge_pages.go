@@ -22,7 +22,7 @@ const (
 // whether pages of the default size are left, which are no pages of any size.
 var hugePageSizes = []Attribute{
 	{
-		Name: "huge_pages_by_cell", Kind: Texts, Read: readCellPages, Write: writeCellPages, Normal: normalCellPages,
+		Name: "huge_pages_by_cell", Kind: Texts, Read: readCellPages, Write: writeCellPages, Normal: normalSizes,
 		Check: checkCellPages, Why: whenAllocated,
 		Doc: "Size of the huge pages of single cells of `cpu.numa`, by their number: `{ 0 = \"1Gi\" }`. Cells that it " +
 			"doesn't list have `huge_pages`. `{}` lists none.",
@@ -61,14 +61,6 @@ func normalPages(value string) string {
 		return formatPage(bytes)
 	}
 	return value
-}
-
-func normalCellPages(value string) string {
-	sizes := ParseTexts(value)
-	for cell, size := range sizes {
-		sizes[cell] = normalPages(size)
-	}
-	return FormatTexts(sizes)
 }
 
 // checkCellPages checks the numbers of the cells and the sizes. libvirt has no page of the default size for a cell.
