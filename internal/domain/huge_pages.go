@@ -174,8 +174,8 @@ func (s Spec) memoryOfCells() map[int]uint64 {
 	return memory
 }
 
-// memoryOfCells is that of Spec. Only the definition says in which cells memory was plugged in. all is the memory of a
-// guest without cells.
+// memoryOfCells returns the memory of each NUMA cell in bytes, plugged memory included: only the definition says in
+// which cell that is. all is the memory of a guest without cells.
 func (d *Definition) memoryOfCells(all uint64) map[int]uint64 {
 	cells := children(child(d.root(), "cpu", "numa"), "cell")
 	if len(cells) == 0 {
@@ -285,7 +285,7 @@ func pagesIn(root *etree.Element) (all *etree.Element, ofCells []*etree.Element)
 	return all, ofCells
 }
 
-// readHugePages reads the page size of the memory that no page of single NUMA cells is for.
+// readHugePages reads the page size that applies to all NUMA cells without a page size of their own.
 func readHugePages(root *etree.Element) string {
 	all, ofCells := pagesIn(root)
 	switch {

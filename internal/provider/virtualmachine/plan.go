@@ -33,8 +33,8 @@ type planning struct {
 	unseen []string
 	// defined is what else the definition says and the state doesn't tell.
 	defined defined
-	// applied are the sources that the disks had when this configuration was last applied, by key. recorded are those of
-	// any configuration, as the VM's metadata has them.
+	// applied are the sources that the disks had when this configuration was last applied, by key. recorded are the
+	// sources that the VM's metadata has: another configuration may have been applied since.
 	applied  map[string]domain.DiskSource
 	recorded map[string]string
 	// own are the records of the disks and media that were created with the VM.
@@ -132,8 +132,8 @@ func (p planning) plan() outcome {
 	return o
 }
 
-// warnAboutDefinition warns about what the changes of the definition lose or leave behind. existing are the disks in the
-// state. It sets the declared disks.
+// warnAboutDefinition warns about what the changes of the definition lose or leave behind. existing are the disks in
+// the state. It sets the declared disks.
 func (p planning) warnAboutDefinition(o *outcome, have, want domain.Spec, existing map[string]object) {
 	o.diags.Append(p.warnRemoved(existing)...)
 	o.diags.Append(p.warnKept(existing)...)
