@@ -53,8 +53,8 @@ func (s Staged) Remaining(live, before, persistent, declared Spec) Staged {
 	return remaining
 }
 
-// Unseen returns the paths, sorted, of the unseen changes: the definition still differs from what runs, and seen doesn't
-// tell what the definition says.
+// Unseen returns the paths, sorted, of the unseen changes: the definition still differs from what runs, and seen
+// doesn't tell what the definition says.
 func (s Staged) Unseen(live, persistent, seen Spec) []string {
 	if len(s) == 0 {
 		return nil
@@ -79,10 +79,10 @@ type TakenBack struct {
 	Staying []string
 }
 
-// TakeBack returns s, which is what is declared, with what runs in the place of the unseen changes at these paths, unless
-// it declares something there. have has the keys of the paths, as live does. Only what means the same whatever else is
-// declared is taken back: another source of a disk has another format, and a part of the memory, the CPU or a device
-// follows from the others.
+// TakeBack returns s, which is what is declared, with what runs in the place of the unseen changes at these paths,
+// unless it declares something there. have has the keys of the paths, as live does. Only what means the same whatever
+// else is declared is taken back: another source of a disk has another format, and a part of the memory, the CPU or a
+// device follows from the others.
 func (s Spec) TakeBack(unseen []string, have, live Spec) (want Spec, t TakenBack) {
 	if len(unseen) == 0 {
 		return s, t
