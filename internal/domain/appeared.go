@@ -26,8 +26,8 @@ func (s Spec) DevicePaths() []string {
 	return paths
 }
 
-// Undeclared returns those of the paths of devices that want doesn't have, although it declares what devices of their
-// kind the VM has: they would be removed.
+// Undeclared returns the paths of the devices that want would remove: it lists the VM's devices of their kind, and they
+// are not among them.
 func Undeclared(paths []string, want Spec) []string {
 	declared := map[string]bool{"disks": want.Disks != nil, "interfaces": want.Interfaces != nil}
 	for _, f := range Families {

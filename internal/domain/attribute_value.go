@@ -39,6 +39,15 @@ func FormatTexts(texts map[string]string) string {
 	return b.String()
 }
 
+// mapTexts returns the value of an attribute of kind Texts with each text replaced by what of returns for it.
+func mapTexts(value string, of func(string) string) string {
+	texts := ParseTexts(value)
+	for name, text := range texts {
+		texts[name] = of(text)
+	}
+	return FormatTexts(texts)
+}
+
 // ParseNumbers reads the value of an attribute of kind Numbers.
 func ParseNumbers(value string) []int64 {
 	var all []int64

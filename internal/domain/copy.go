@@ -46,20 +46,26 @@ func (v LeftVolume) Name() string {
 	return v.Pool + "/" + v.Volume
 }
 
+// The tags of a copy. One that is only planned has a tag which earlier versions don't know: they would remove any file
+// that is listed as copied.
+const (
+	copied      = "file"
+	beingCopied = "creating"
+)
+
 func readCopies(vm *etree.Element) []Copy {
 	var copies []Copy
-	for _, e := range ownChildren(vm, "copies", "file") {
-		copies = append(copies, Copy{
-			Host: attr(e, "host"), HostUUID: attr(e, "host-uuid"), Path: attr(e, "path"), FromUUID: attr(e, "from-uuid"),
-		})
-	}
-	for _, e := range ownChildren(vm, "copies", "creating") {
-		// A directory has no length: it is verified in another way.
-		length, _ := strconv.ParseUint(attr(e, "bytes"), 10, 64)
-		copies = append(copies, Copy{
-			Host: attr(e, "host"), HostUUID: attr(e, "host-uuid"), Path: attr(e, "path"), FromUUID: attr(e, "from-uuid"),
-			Creating: true, Bytes: length,
-		})
+	for _, tag := range []string{copied, beingCopied} {
+		for _, e := range ownChildren(vm, "copies", tag) {
+			c := Copy{
+				Host: attr(e, "host"), HostUUID: attr(e, "host-uuid"), Path: attr(e, "path"), FromUUID: attr(e, "from-uuid"),
+				Creating: tag == beingCopied,
+			}
+			if c.Creating { // A directory has no length: it is verified in another way.
+				c.Bytes, _ = strconv.ParseUint(attr(e, "bytes"), 10, 64)
+			}
+			copies = append(copies, c)
+		}
 	}
 	return copies
 }
@@ -71,11 +77,9 @@ func writeCopies(vm *etree.Element, copies []Copy) {
 	}
 	list := addOwn(vm, "copies")
 	for _, c := range copies {
-		// Files that are only planned get another tag. Earlier versions, which would remove any file listed, don't know
-		// it.
-		tag := "file"
+		tag := copied
 		if c.Creating {
-			tag = "creating"
+			tag = beingCopied
 		}
 		file := addOwn(list, tag)
 		file.CreateAttr("host", c.Host)

@@ -188,13 +188,7 @@ func normalSet(value string) string {
 	return value
 }
 
-func normalPins(value string) string {
-	pins := ParseTexts(value)
-	for vcpu, set := range pins {
-		pins[vcpu] = normalSet(set)
-	}
-	return FormatTexts(pins)
-}
+func normalPins(value string) string { return mapTexts(value, normalSet) }
 
 // featuresMet reports whether the CPU that libvirt expanded agrees with the declared features.
 func featuresMet(have Spec, want string) bool {

@@ -22,7 +22,7 @@ const (
 // whether pages of the default size are left, which are no pages of any size.
 var hugePageSizes = []Attribute{
 	{
-		Name: "huge_pages_by_cell", Kind: Texts, Read: readCellPages, Write: writeCellPages, Normal: normalCellPages,
+		Name: "huge_pages_by_cell", Kind: Texts, Read: readCellPages, Write: writeCellPages, Normal: normalSizes,
 		Check: checkCellPages, Why: whenAllocated,
 		Doc: "Size of the huge pages of single cells of `cpu.numa`, by their number: `{ 0 = \"1Gi\" }`. Cells that it " +
 			"doesn't list have `huge_pages`. `{}` lists none.",
@@ -61,14 +61,6 @@ func normalPages(value string) string {
 		return formatPage(bytes)
 	}
 	return value
-}
-
-func normalCellPages(value string) string {
-	sizes := ParseTexts(value)
-	for cell, size := range sizes {
-		sizes[cell] = normalPages(size)
-	}
-	return FormatTexts(sizes)
 }
 
 // checkCellPages checks the numbers of the cells and the sizes. libvirt has no page of the default size for a cell.
@@ -182,8 +174,8 @@ func (s Spec) memoryOfCells() map[int]uint64 {
 	return memory
 }
 
-// memoryOfCells is that of Spec. Only the definition says in which cells memory was plugged in. all is the memory of a
-// guest without cells.
+// memoryOfCells returns the memory of each NUMA cell in bytes, plugged memory included: only the definition says in
+// which cell that is. all is the memory of a guest without cells.
 func (d *Definition) memoryOfCells(all uint64) map[int]uint64 {
 	cells := children(child(d.root(), "cpu", "numa"), "cell")
 	if len(cells) == 0 {
@@ -293,7 +285,7 @@ func pagesIn(root *etree.Element) (all *etree.Element, ofCells []*etree.Element)
 	return all, ofCells
 }
 
-// readHugePages reads the page size of the memory that no page of single NUMA cells is for.
+// readHugePages reads the page size that applies to all NUMA cells without a page size of their own.
 func readHugePages(root *etree.Element) string {
 	all, ofCells := pagesIn(root)
 	switch {

@@ -193,7 +193,7 @@ func tooSmall(sum, size uint64) string {
 }
 
 // checkCells checks that the declared cells have all virtual CPUs and, together with plugged memory, all declared
-// memory. libvirt takes the cells' total as the VM's total.
+// memory. libvirt makes the cells' total the VM's total.
 func (d *Definition) checkCells(want Spec) error {
 	cells := ParseTable(want.Values[cpuNUMA])
 	sum := d.pluggedMemory()

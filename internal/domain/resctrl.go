@@ -149,15 +149,7 @@ func canonicalSet(key string) string {
 	return ""
 }
 
-func normalSizes(value string) string {
-	sizes := ParseTexts(value)
-	for id, size := range sizes {
-		if bytes, ok := pageSize(size); ok {
-			sizes[id] = formatPage(bytes)
-		}
-	}
-	return FormatTexts(sizes)
-}
+func normalSizes(value string) string { return mapTexts(value, normalPages) }
 
 // cacheSizes checks the keys of parts of caches and their sizes.
 func cacheSizes(value string) string {

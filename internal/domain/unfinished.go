@@ -6,12 +6,18 @@ import (
 	"strings"
 )
 
-// What an update wrote to the definition of a running VM and didn't bring to the VM that runs, because it failed or was
-// killed. The next start would have it. If it is no longer declared, nothing else tells that it is there: attributes
-// that aren't declared are left alone.
+// Unfinished changes are what an update wrote to the definition of a running VM and didn't bring to the VM that runs,
+// because it failed or was killed. The next start would make them. A change that is no longer declared is shown by
+// nothing else, because attributes that aren't declared are left alone. Of the unfinished changes are:
+//
+//   - remaining: those that also a later update, which succeeded, has neither made nor declared. They stay recorded.
+//   - unseen: those that the state doesn't show, because neither the running VM nor the configuration has them.
+//   - taken back: unseen changes that are no longer declared, and that an update undoes: it declares what runs.
+//   - staying: unseen changes that are no longer declared, and that an update can't undo alone: the next start makes
+//     them.
 
-// UnfinishedBy returns what the running VM lacks of an update that makes after of the definition before, as Staged says
-// it. What an earlier update has left, and is still to be done, is part of it. live has the keys of after.
+// UnfinishedBy returns the unfinished changes of an update that makes after of the definition before, as Staged says
+// them. Those of an earlier update that the running VM still lacks are among them. live has the keys of after.
 func UnfinishedBy(live, before, after Spec, earlier Staged) Staged {
 	live = alignLive(live, after)
 	left := earlier.stillPending(live)
@@ -27,9 +33,9 @@ func UnfinishedBy(live, before, after Spec, earlier Staged) Staged {
 	return unfinished
 }
 
-// Remaining returns what an update that succeeded has not settled: the running VM still lacks it, and the update
-// declares nothing there. before is the definition before the update, whose keys the paths have, and persistent the one
-// after it.
+// Remaining returns the changes that remain after an update that succeeded: the running VM still lacks them, and the
+// update declares nothing there. before is the definition before the update, whose keys the paths have, and persistent
+// the one after it.
 func (s Staged) Remaining(live, before, persistent, declared Spec) Staged {
 	if len(s) == 0 {
 		return nil
@@ -47,8 +53,8 @@ func (s Staged) Remaining(live, before, persistent, declared Spec) Staged {
 	return remaining
 }
 
-// Unseen returns the paths, sorted, at which the definition still differs from what runs, and seen doesn't tell what
-// the definition says.
+// Unseen returns the paths, sorted, of the unseen changes: the definition still differs from what runs, and seen
+// doesn't tell what the definition says.
 func (s Staged) Unseen(live, persistent, seen Spec) []string {
 	if len(s) == 0 {
 		return nil
@@ -65,30 +71,38 @@ func (s Staged) Unseen(live, persistent, seen Spec) []string {
 	return paths
 }
 
-// TakeBack returns want, which declares at some of these paths what runs, unless it declares something there. back are
-// the paths, sorted, where it does, and left are those that aren't declared either. have has the keys of the paths, as
-// live does. Only what means the same whatever else is declared is taken back: another source of a disk has another
-// format, and a part of the memory, the CPU or a device follows from the others.
-func (s Spec) TakeBack(paths []string, have, live Spec) (want Spec, back, left []string) {
-	if len(paths) == 0 {
-		return s, nil, nil
+// TakenBack are the paths of unseen changes that are no longer declared, sorted.
+type TakenBack struct {
+	// Paths are those at which what runs is declared again.
+	Paths []string
+	// Staying are those at which it isn't, because it may not fit what is declared.
+	Staying []string
+}
+
+// TakeBack returns s, which is what is declared, with what runs in the place of the unseen changes at these paths,
+// unless it declares something there. have has the keys of the paths, as live does. Only what means the same whatever
+// else is declared is taken back: another source of a disk has another format, and a part of the memory, the CPU or a
+// device follows from the others.
+func (s Spec) TakeBack(unseen []string, have, live Spec) (want Spec, t TakenBack) {
+	if len(unseen) == 0 {
+		return s, t
 	}
 	live = FollowDefinition(live, have, s)
 	declared := flattenSpec(s)
 	want = s
 	want.Values, want.Interfaces = maps.Clone(s.Values), maps.Clone(s.Interfaces)
-	for _, path := range paths {
+	for _, path := range unseen {
 		switch path = renamedPath(path, have, s); {
 		case declared[path] != "" || s.declaresEmpty(path):
 		case standsAlone(path) && takeValue(&want, path, live):
-			back = append(back, path)
+			t.Paths = append(t.Paths, path)
 		default:
-			left = append(left, path)
+			t.Staying = append(t.Staying, path)
 		}
 	}
-	slices.Sort(back)
-	slices.Sort(left)
-	return want, back, left
+	slices.Sort(t.Paths)
+	slices.Sort(t.Staying)
+	return want, t
 }
 
 // takeValue declares at the path what runs. It returns false if the device there isn't declared, or doesn't run.

@@ -54,22 +54,22 @@ func TestUnfinished_takenBack(t *testing.T) {
 
 	// The configuration goes back, with the old key of the interface, and declares the description.
 	declared := Spec{Interfaces: map[string]Interface{"lan": nic}, Values: Values{"description": "c"}}
-	undone, back, stay := declared.TakeBack(paths, after.Spec(), running)
+	undone, taken := declared.TakeBack(paths, after.Spec(), running)
 	if err := after.Apply(undone); err != nil {
 		t.Fatal(err)
 	}
 	is := after.Spec()
 	if is.Values["title"] != "by hand" || is.Values["description"] != "c" || len(is.Interfaces["lan"].Values) > 0 {
-		t.Errorf("taken back are %q: %+v", back, is)
+		t.Errorf("taken back are %q: %+v", taken.Paths, is)
 	}
 	// What follows from other attributes isn't decided for the user.
 	for _, path := range []string{"memory.size", "devices.watchdog.model"} {
-		if !slices.Contains(stay, path) || slices.Contains(back, path) {
-			t.Errorf("left are %q, without %s", stay, path)
+		if !slices.Contains(taken.Staying, path) || slices.Contains(taken.Paths, path) {
+			t.Errorf("staying are %q, without %s", taken.Staying, path)
 		}
 	}
-	if slices.Contains(back, "description") {
-		t.Errorf("what is declared is taken back: %q", back)
+	if slices.Contains(taken.Paths, "description") {
+		t.Errorf("what is declared is taken back: %q", taken.Paths)
 	}
 	if declared.Interfaces["lan"].Values != nil || len(declared.Values) != 1 {
 		t.Errorf("the declaration was changed: %+v", declared)
@@ -91,9 +91,9 @@ func TestUnfinished_declaredEmpty(t *testing.T) {
 	if !slices.Equal(paths, []string{"interfaces.lan.filter.name", "title"}) {
 		t.Fatalf("unfinished are %q", paths)
 	}
-	got, back, left := want.TakeBack(paths, failed, running)
-	if len(back) > 0 || len(left) > 0 || got.Values["title"] != "" {
-		t.Errorf("taken back are %q, left %q: %+v", back, left, got)
+	got, taken := want.TakeBack(paths, failed, running)
+	if len(taken.Paths) > 0 || len(taken.Staying) > 0 || got.Values["title"] != "" {
+		t.Errorf("taken back are %+v: %+v", taken, got)
 	}
 }
 
@@ -135,8 +135,8 @@ func TestUnfinished_ofDisks(t *testing.T) {
 		"an empty drive": {Disks: map[string]Disk{"a": {Device: "cdrom"}}},
 	} {
 		paths := UnfinishedBy(running, running, failed, nil).Unseen(running, failed, Spec{})
-		if got, back, _ := want.TakeBack(paths, failed, running); len(back) > 0 || len(Changes(got, want)) > 0 {
-			t.Errorf("%s: taken back are %q: %+v", name, back, got)
+		if got, taken := want.TakeBack(paths, failed, running); len(taken.Paths) > 0 || len(Changes(got, want)) > 0 {
+			t.Errorf("%s: taken back are %q: %+v", name, taken.Paths, got)
 		}
 	}
 }

@@ -154,7 +154,7 @@ func (c CPU) validate(check *checker) {
 	}
 	if c.Mode != nil {
 		if check.oneOf(*c.Mode, "cpu.mode", CPUModes); !check.faultless("cpu.mode") {
-			return // Whether it takes a model isn't known.
+			return // Whether it accepts a model isn't known.
 		}
 	}
 	custom := pick(c.Mode, nil, "custom") == "custom"

@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// VolumeLabel is the label by which cloud-init finds a NoCloud medium.
-const VolumeLabel = "cidata"
+// volumeLabel is the label by which cloud-init finds a NoCloud medium.
+const volumeLabel = "cidata"
 
 // MaxBytes is the largest accepted size in bytes of a medium and of an Ignition configuration. The guest should fetch
 // larger content itself.
@@ -107,7 +107,7 @@ func (n NoCloud) Medium() (*Medium, error) {
 	if n.InstanceID == "" && !n.namesInstance() {
 		return nil, &Problem{Field: FieldInstanceID, Reason: "it is required, because the meta data doesn't name one"}
 	}
-	return &Medium{image: isoImage(VolumeLabel, files)}, nil
+	return &Medium{image: isoImage(volumeLabel, files)}, nil
 }
 
 // files returns the files of the medium, in the order of their names.

@@ -44,7 +44,7 @@ func contents(t *testing.T, m *Medium) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if label, err := image.Label(); err != nil || label != VolumeLabel {
+	if label, err := image.Label(); err != nil || label != volumeLabel {
 		t.Errorf("the label is %q, %v", label, err)
 	}
 	root, err := image.RootDir()

@@ -9,9 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// DefaultTimeout bounds one request. A running agent answers within milliseconds, and libvirt itself gives up after 5
+// defaultTimeout bounds one request. A running agent answers within milliseconds, and libvirt itself gives up after 5
 // s: its error says more than our timeout.
-const DefaultTimeout = 6 * time.Second
+const defaultTimeout = 6 * time.Second
 
 // Group is a group of values that an agent reports together.
 type Group string
@@ -63,7 +63,7 @@ type Options struct {
 	// ChannelClosed says that no program in the guest had opened the agent's channel when the VM was last read. It
 	// explains an agent that doesn't answer.
 	ChannelClosed bool
-	// Timeout bounds each request. After the first request that times out, no others are sent. 0 means DefaultTimeout.
+	// Timeout bounds each request. After the first request that times out, no others are sent. 0 means defaultTimeout.
 	Timeout time.Duration
 }
 
@@ -96,7 +96,7 @@ func Silent(why Reason, detail string) *Report {
 // doesn't answer is part of the report.
 func Info(ctx context.Context, conn Conn, uuid string, o Options) (*Report, error) {
 	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
+		o.Timeout = defaultTimeout
 	}
 	if o.Only == nil {
 		o.Only = Groups()

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// DefaultProbeTimeout is how long a probe may run.
-const DefaultProbeTimeout = 10 * time.Second
+// defaultProbeTimeout is how long a probe may run.
+const defaultProbeTimeout = 10 * time.Second
 
 // Probe is a command that is run in the guest (guest-exec).
 type Probe struct {
 	// Command is the path of the program and its arguments. No shell is involved.
 	Command []string
 	// Timeout is how long to wait for the end of the command. The agent can't end the command: it may continue to run in
-	// the guest. 0 means DefaultProbeTimeout.
+	// the guest. 0 means defaultProbeTimeout.
 	Timeout time.Duration
 }
 
@@ -36,7 +36,7 @@ type ProbeResult struct {
 func (a *agentQuery) runProbe(ctx context.Context) error {
 	p := *a.options.Probe
 	if p.Timeout == 0 {
-		p.Timeout = DefaultProbeTimeout
+		p.Timeout = defaultProbeTimeout
 	}
 	waiting, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()

@@ -17,9 +17,9 @@ import (
 // cgroupControllers are what libvirt limits a guest with, and what a host with cgroups needs.
 var cgroupControllers = []string{"cpu", "cpuacct", "cpuset", "memory", "blkio"}
 
-// joinCgroups runs a command in the cgroups of a machine, which are in the list that is its first argument: to enter
-// the machine's namespaces doesn't move a process there. Those of version 2 let none in from inside, as systemd mounts
-// them.
+// joinCgroups runs a command in the cgroups of a machine. Its first argument is the file that lists them. A process
+// that enters the machine's namespaces doesn't enter its cgroups. Those of version 2, as systemd mounts them, can't be
+// entered from inside the namespaces.
 const joinCgroups = `while read -r group _; do
 	[ ! -d "$group/lab" ] || group=$group/lab
 	echo 0 >"$group/cgroup.procs"

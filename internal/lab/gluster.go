@@ -30,8 +30,8 @@ type Gluster struct {
 	dir string
 }
 
-// Gluster serves an empty volume, until the test ends. A test that finds another one's waits for its end. Clients wait
-// for 10 s whenever they close a connection: so long is each start of a pool.
+// Gluster serves an empty volume, until the test ends. If another test has one, this test waits for its end. A client
+// waits for 10 s when it closes a connection, so each start of a pool takes that long.
 func (l *Lab) Gluster(t testing.TB, name string) *Gluster {
 	t.Helper()
 	unlock, err := l.lockGluster()

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// Of the memory that this machine can spare a lab's files take a third at most: guests need the rest.
+	// A lab's files use at most a third of the memory that this machine can spare: guests need the rest.
 	memoryShare = 3
-	// A file takes memory as it is written: these are limits, not what a lab takes.
+	// A file uses memory only for what is written to it: these are limits, not what a lab uses.
 	mostMemory, leastMemory = 8 << 30, 3 << 30
 )
 
-// intoMemory makes the lab's directory, which is there and empty, a file system in memory, of limited size: what is
-// written to disks of guests is not worth being written to one of this machine. Where that can't be, the directory
-// stays as it is and OnDisk says why.
+// intoMemory mounts a file system in memory, of limited size, on the lab's empty directory: what guests write to their
+// disks need not be written to a disk of this machine. If that isn't possible, the directory stays as it is, and OnDisk
+// says why.
 func (l *Lab) intoMemory() error {
 	available, err := availableMemory()
 	if err != nil {

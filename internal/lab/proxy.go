@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Proxy is a way to a host's SSH server that takes longer.
+// Proxy passes connections on to a host's SSH server, with a delay. It can stop or cut them.
 type Proxy struct {
 	// Host and Port are where it listens.
 	Host string

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Residue lists what is still there of a lab that was taken down: its directory, processes that work in it or were told
-// of it, mounts, sockets, network devices and cgroups. There should be nothing.
+// Residue lists what a lab that was removed has left: its directory, processes that work in it or have it among their
+// arguments, mounts, sockets, network devices and cgroups. There should be nothing.
 func (l *Lab) Residue() []string {
 	var found []string
 	if _, err := os.Stat(l.Dir); err == nil {

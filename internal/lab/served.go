@@ -27,7 +27,7 @@ func (l *Lab) TLSExport(t testing.TB, a *Authority, name string, size int64) *Ex
 	return export
 }
 
-// Login is who a web server lets in.
+// Login is the account that a web server accepts.
 type Login struct{ Username, Password string }
 
 // Serve serves a file to all hosts until the test ends, over HTTP, or over HTTPS with a certificate that no host

@@ -38,7 +38,8 @@ func (h *Host) transferVolume(ctx context.Context, verb string, t volumeTransfer
 		return err
 	}
 	defer c.countVolumeChange()
-	// The transfer ends by itself between two messages, so the call is given up only if it doesn't.
+	// A cancelled transfer ends by itself after the message that it is sending. If it doesn't end within closeTimeout,
+	// the call is given up.
 	patience, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeTimeout, giveUp) })()

@@ -99,7 +99,7 @@ type block struct {
 
 func equal[T any](a, b T) bool { return reflect.DeepEqual(a, b) }
 
-// blocks are all blocks.
+// blocks are the parts of a network that users declare or leave out as a whole.
 var blocks = []block{
 	{
 		"forward", func(s Spec) bool { return s.Forward != nil },

@@ -296,7 +296,7 @@ func (e *kindError) Error() string { return e.err.Error() }
 // Unwrap returns the kind and the error.
 func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
 
-// owner returns the name that marks and locks have for users who find them: "alice@desk (pid 4711)".
+// owner returns the name of this run in marks and locks, by which users recognize it: "alice@desk (pid 4711)".
 func owner() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {

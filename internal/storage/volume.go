@@ -345,8 +345,8 @@ func (s *Storage) Volume(ctx context.Context, hosts hostset.Set, ref Ref) []host
 	})
 }
 
-// ReadVolume reads a volume of a pool. If libvirt lists an RBD image that is gone, it can't read it: then it reads the
-// pool again, and the error is libvirt.ErrNotFound.
+// ReadVolume reads a volume of a pool. libvirt may list an RBD image that is gone. Then ReadVolume has it read the pool
+// again, and returns libvirt.ErrNotFound.
 func (s *Storage) ReadVolume(ctx context.Context, host string, ref Ref) (*libvirt.Volume, error) {
 	h, err := s.host(host)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ErrIncomplete says that an image's copy lacks a part of its content.
-var ErrIncomplete = fmt.Errorf("%w: an incomplete copy of an image", libvirt.ErrOperationInvalid)
+// errIncomplete says that an image's copy lacks a part of its content.
+var errIncomplete = fmt.Errorf("%w: an incomplete copy of an image", libvirt.ErrOperationInvalid)
 
 // qcow2Magic begins a qcow2 image.
 const qcow2Magic = "QFI\xfb"
@@ -167,7 +167,7 @@ func refreshedVolume(ctx context.Context, h *libvirt.Host, ref Ref) (*libvirt.Vo
 	return h.PoolVolume(ctx, ref.Pool, ref.Name)
 }
 
-// wholeCopy returns an image's copy on a host, and ErrIncomplete if a part of it is missing. libvirt may have looked at
+// wholeCopy returns an image's copy on a host, and errIncomplete if a part of it is missing. libvirt may have looked at
 // the file before it was whole, so its content decides.
 func (s *Storage) wholeCopy(ctx context.Context, h *libvirt.Host, ref Ref) (*libvirt.Volume, error) {
 	v, err := refreshedVolume(ctx, h, ref)
@@ -182,7 +182,7 @@ func (s *Storage) wholeCopy(ctx context.Context, h *libvirt.Host, ref Ref) (*lib
 	case err != nil:
 		return nil, err
 	case !whole:
-		return nil, fmt.Errorf("%w: its upload to host %q was interrupted", ErrIncomplete, h.Name())
+		return nil, fmt.Errorf("%w: its upload to host %q was interrupted", errIncomplete, h.Name())
 	case v.Format == "qcow2" || !bytes.HasPrefix(begins, []byte(qcow2Magic)):
 		return v, nil
 	}

@@ -73,10 +73,10 @@ func pausedForMigration(d *libvirt.Domain) bool {
 // startsFromSaved reports whether a run has started the VM on this host from saved memory, and not noted that it is
 // done. Only then is it certain enough that a guest which is paused without a job is no half of a migration, so that it
 // may be resumed. A host that doesn't answer may have the other half. The longer ago the start is, the likelier it is
-// that a user has resumed the guest and begun a migration by hand: after RestartPatience it doesn't count.
+// that a user has resumed the guest and begun a migration by hand: after restartPatience it doesn't count.
 func (vm *VM) startsFromSaved() bool {
 	mark := vm.Metadata.Starting
 
 	return mark != nil && mark.HostUUID == vm.HostUUID && len(vm.SilentHosts) == 0 &&
-		time.Since(mark.Since) <= RestartPatience
+		time.Since(mark.Since) <= restartPatience
 }

@@ -37,8 +37,9 @@ func (vm *VM) VolumesLeft() string {
 		"there, with " + strings.Join(commands, ", ") + ". "
 }
 
-// Lost returns the own disks of which the VM has neither a record nor the file any more: of those that were recorded
-// before, and of those that it had lost already. Two volumes of one key have keys like those of retired ones.
+// Lost returns the own disks of which the VM has neither the record nor the file any more. before are the disks that
+// were recorded, already those that it had lost. If it has lost two volumes of one key, the older one gets the key
+// "<key>.<volume>", as retired disks do.
 func (vm *VM) Lost(before, already map[string]domain.OwnDisk) map[string]domain.OwnDisk {
 	known := map[string]bool{}
 	for _, o := range vm.Metadata.OwnDisks {

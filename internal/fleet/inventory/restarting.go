@@ -8,10 +8,10 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// RestartPatience is how long after an interrupted restart an apply still starts the VM that it has left off, in
+// restartPatience is how long after an interrupted restart an apply still starts the VM that it has left off, in
 // addition to what the guest may take to shut down. libvirt doesn't say when a guest went off, so a guest that didn't
 // shut down then, and that a user shuts down later, looks the same. After an hour, a plan only warns.
-const RestartPatience = time.Hour
+const restartPatience = time.Hour
 
 // restartReason returns the status reason of a VM that is off since an interrupted restart, and "" for any other VM.
 //
@@ -30,7 +30,7 @@ func (vm *VM) restartReason() string {
 	}
 
 	byUser := (vm.Reason == "Destroyed" || vm.Reason == "Unknown") && !mark.Forced
-	if byUser || time.Since(mark.Since) > GracePeriod(vm.Metadata)+RestartPatience {
+	if byUser || time.Since(mark.Since) > GracePeriod(vm.Metadata)+restartPatience {
 		return status.ReasonRestartLapsed
 	}
 

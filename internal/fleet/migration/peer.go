@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// ErrNoPeerURI means that no URI is known at which the source's libvirt reaches the target's.
-var ErrNoPeerURI = errors.New("peer_to_peer requires the URI at which the other hosts' libvirt reaches the target's")
+// errNoPeerURI means that no URI is known at which the source's libvirt reaches the target's.
+var errNoPeerURI = errors.New("peer_to_peer requires the URI at which the other hosts' libvirt reaches the target's")
 
 // ErrPeerToPeerFailed means that a migration that the source's libvirt was to manage failed before anything was copied.
 // The most likely reason is that it doesn't reach the target's libvirt.
@@ -39,7 +39,7 @@ func (o Options) PeerBlockers(target, uri string) []Blocker {
 	case o.relaysPeerToPeer(): // One may come from a policy, the other from the move itself.
 		b.Message, b.Remedy = errRelayedPeerToPeer.Error(), "Choose another transport, or set peer_to_peer = false."
 	case uri == "":
-		b.Message = fmt.Sprintf("%v, and host %q has none", ErrNoPeerURI, target)
+		b.Message = fmt.Sprintf("%v, and host %q has none", errNoPeerURI, target)
 		b.Remedy = fmt.Sprintf("Set hosts.%s.peer_uri, such as \"qemu+tls://%[1]s.example.net/system\", or "+
 			"set peer_to_peer = false.", target)
 	default:
@@ -54,7 +54,7 @@ func (r *run) checkPeers() error {
 	case r.Options.relaysPeerToPeer():
 		return errRelayedPeerToPeer
 	case r.PeerURI == "":
-		return ErrNoPeerURI
+		return errNoPeerURI
 	default:
 		return nil
 	}

@@ -156,7 +156,7 @@ func TestLab_relayTakesSSH(t *testing.T) {
 		t.Errorf("blockers %+v", blockers)
 	}
 	state, err := b.run(t.Context(), t, o, nil)
-	if !errors.Is(err, ErrNoTunnel) || state.FailurePlane != PlaneControl {
+	if !errors.Is(err, errNoTunnel) || state.FailurePlane != PlaneControl {
 		t.Errorf("state %+v: %v", state, err)
 	}
 	b.runsOnlyOn(t, b.source, b.target)

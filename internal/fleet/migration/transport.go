@@ -32,8 +32,8 @@ var Transports = []string{TransportAuto, TransportDirect, TransportTLS, Transpor
 // certificate.
 var ErrNoTLS = errors.New("no migration over TLS came about")
 
-// ErrNoTunnel means that a host is not reached over SSH, which the relay requires.
-var ErrNoTunnel = errors.New("transport ssh_relay requires hosts that are reached over SSH")
+// errNoTunnel means that a host is not reached over SSH, which the relay requires.
+var errNoTunnel = errors.New("transport ssh_relay requires hosts that are reached over SSH")
 
 // TransportBlockers returns what rules out the transport between two hosts. source and target say whether each host has
 // a tunnel.
@@ -43,7 +43,7 @@ func (o Options) TransportBlockers(source, target bool) []Blocker {
 	}
 	return []Blocker{{
 		Reason: OptionsNotSupported, Status: status.False, Attribute: "migration_options.transport",
-		Message: ErrNoTunnel.Error(),
+		Message: errNoTunnel.Error(),
 		Remedy:  "Give both hosts a URI over SSH (qemu+ssh), or choose another transport.",
 	}}
 }
@@ -106,7 +106,7 @@ func (r *run) openTunnels() error {
 	}
 	if r.SourceTunnel == nil || r.TargetTunnel == nil {
 		if r.Options.Transport == TransportSSHRelay {
-			return ErrNoTunnel
+			return errNoTunnel
 		}
 		return nil
 	}

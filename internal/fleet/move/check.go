@@ -25,7 +25,7 @@ func Inspect(ctx context.Context, vm *inventory.VM) (migration.VM, error) {
 		m.State, m.Reason = libvirt.Running, ""
 	}
 
-	MarkSharedOwnDisks(ctx, vm, &m.Mobility)
+	markSharedOwnDisks(ctx, vm, &m.Mobility)
 
 	return m, err
 }
@@ -38,7 +38,7 @@ func TurnedOff(ctx context.Context, vm *inventory.VM, running migration.VM) *mig
 	}
 
 	off := running.TurnedOff(persistent.Mobility())
-	MarkSharedOwnDisks(ctx, vm, &off.Mobility)
+	markSharedOwnDisks(ctx, vm, &off.Mobility)
 
 	return &off
 }

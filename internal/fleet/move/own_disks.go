@@ -19,9 +19,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// MarkSharedOwnDisks marks disks that were made with the VM as shared if their storage pools are shared by hosts. Such
+// markSharedOwnDisks marks disks that were made with the VM as shared if their storage pools are shared by hosts. Such
 // disks aren't copied.
-func MarkSharedOwnDisks(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
+func markSharedOwnDisks(ctx context.Context, vm *inventory.VM, facts *domain.Mobility) {
 	here := hostset.NewSet(hostset.Host{Name: vm.On.Name, Conn: vm.On.Conn})
 	shared := map[string]bool{}
 

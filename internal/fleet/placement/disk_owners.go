@@ -12,8 +12,8 @@ import (
 
 const ownedSummary = "Disk belongs to another virtual machine"
 
-// planDisks records the disks of a VM which isn't started: those that it has from now on if it runs, and those that it
-// gets if it is off then. It returns warnings about those of them that are also disks of other VMs.
+// planDisks records the disks that a VM has after a change that doesn't start it, for the checks of VMs that are
+// planned later. It returns warnings about new disks that are also disks of other VMs.
 func (p *Scheduler) planDisks(
 	ctx context.Context, h *inventory.Host, vm *inventory.VM, d Desired,
 ) []inventory.Problem {
@@ -54,8 +54,8 @@ func (p *Scheduler) planAdded(
 	return append(owned, together...)
 }
 
-// onHost returns the uses with the sources that volumes have on the host, as far as these are there, in place of their
-// ids.
+// onHost returns the uses with each volume's id replaced by the volume's source on the host, if the host has the
+// volume.
 func (p *Scheduler) onHost(
 	ctx context.Context, h *inventory.Host, d Desired, uses []domain.DiskUse,
 ) []domain.DiskUse {

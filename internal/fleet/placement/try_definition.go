@@ -168,9 +168,10 @@ func (d Desired) tryDefinition(
 	return []inventory.Problem{refused(refusal, d.Spec)}, nil
 }
 
-// tryChange is tryDefinition for an existing VM. It ignores what the host refuses in the present definition too, such
-// as one that another host's tools wrote, unless the change stops a guest that then couldn't start again, or starts a
-// VM on a CPU that the host lacks. A VM that only starts is tried as it is.
+// tryChange asks the host's libvirt whether it can run the changed definition of an existing VM. If document is empty
+// and the VM starts, it asks about the present definition. It ignores what the host also refuses in the present
+// definition, for example one that another host's tools wrote. It doesn't ignore that if the change stops a guest,
+// which then couldn't start again, or starts a VM on a CPU that the host lacks.
 func (d Desired) tryChange(
 	ctx context.Context, h *inventory.Host, vm *inventory.VM, document string,
 ) ([]inventory.Problem, error) {

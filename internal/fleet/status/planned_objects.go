@@ -39,8 +39,8 @@ type PlannedObjects map[HostObject]PlannedHosts
 // for a network, the bridge of the host that it is connected to. It is "" if there is none or it isn't known yet.
 type PlannedHosts map[string]string
 
-// PortGroupOf returns a port group of a network. That of the name "" is planned where the network declares its port
-// groups, and AnyPortGroup where they aren't known yet.
+// PortGroupOf returns a port group of a network. Two names have a meaning of their own: a host has the planned port
+// group "" if the network declares its port groups there, and AnyPortGroup if these aren't known yet.
 func PortGroupOf(network, name string) HostObject { return HostObject{PortGroup, network + "/" + name} }
 
 // AnyPortGroup is the name that stands for port groups that aren't known yet.

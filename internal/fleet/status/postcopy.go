@@ -44,8 +44,8 @@ func (f Facts) PostCopy() PostCopyVerdict {
 	}
 }
 
-// peerSent says whether the host of the other part has sent the guest away as a whole. A migration of before may have
-// left another host like that, so only the host counts that the record names.
+// peerSent reports whether the host with the other part has sent the whole guest away. Only the host that the record
+// names counts: an earlier migration may have left another host in the same state.
 func (f Facts) peerSent() bool {
 	return f.PostCopyPeer != "" && slices.Contains(f.PostCopySent, f.PostCopyPeer)
 }

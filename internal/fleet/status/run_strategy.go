@@ -83,7 +83,7 @@ func alwaysOn(status, reason string) Action {
 		return Start
 	case StatusPaused:
 		switch reason {
-		case ReasonSuspended:
+		case reasonSuspended:
 			return Wakeup
 		case "User", "Unknown", "FromSnapshot":
 			return Resume
@@ -93,9 +93,9 @@ func alwaysOn(status, reason string) Action {
 	return None
 }
 
-// ReasonSuspended is the status reason of a VM whose guest suspended it (libvirt's VIR_DOMAIN_PMSUSPENDED, whose own
+// reasonSuspended is the status reason of a VM whose guest suspended it (libvirt's VIR_DOMAIN_PMSUSPENDED, whose own
 // reason is always unknown).
-const ReasonSuspended = "PMSuspended"
+const reasonSuspended = "PMSuspended"
 
 // ReasonStranded is the status reason of a VM whose guest is paused at the source of a migration that is over, because
 // its run was lost at the switchover. Only the source has the VM.
@@ -130,7 +130,7 @@ const ReasonPostcopyInterrupted = "PostcopyInterrupted"
 // nothing.
 func ShownReason(state, reason string) string {
 	if state == PMSuspended {
-		return ReasonSuspended
+		return reasonSuspended
 	}
 
 	return reason

@@ -142,6 +142,49 @@ func (r *imageResource) fetchAndSend(
 	return r.sendTo(ctx, targets, plan, fetched), diags
 }
 
+// removeFromLeaving removes the copy from the hosts that are no longer targets, and adds those that keep it to the
+// plan's host_states.
+func (r *imageResource) removeFromLeaving(
+	ctx context.Context, targets hostset.Set, plan, state *model,
+) (diags diag.Diagnostics) {
+	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
+	left, _ := r.remove(ctx, leaving, targets, state.ref())
+	for _, host := range value.Keys(left.Failed) {
+		f := plan.failure("remove", left.Failed[host])
+		f.Host, f.Happened = host, left.KeptText(state.HostStates)
+		diags.Append(f.Error())
+	}
+	plan.HostStates = onhosts.StillThere(plan.HostStates, left.Left(), state.HostStates)
+	return diags
+}
+
+// removeSuperseded removes copies of earlier content, and sets the plan's superseded to those that remain. sent says
+// that all targets have the content of the plan: then the state's copies are of earlier content, too, and the next
+// apply no longer asks the hosts that the image has left.
+func (r *imageResource) removeSuperseded(
+	ctx context.Context, plan, state *model, sent bool,
+) (diags diag.Diagnostics) {
+	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
+	names, asked := value.StringList(state.Superseded), known
+	if sent {
+		asked, _ = onhosts.Known(r.Data, plan.Hosts, plan.HostStates)
+		if state.Volume.ValueString() != plan.Volume.ValueString() {
+			names = append(names, state.Volume.ValueString())
+		}
+	}
+	plan.Superseded = r.removeOld(ctx, known, asked, plan, names, &diags)
+	return diags
+}
+
+// setFromFailed sets what an update has changed that couldn't send the content of the plan to all hosts. These still
+// have the old copies. Some have the new one: if its content isn't declared again, it is removed.
+func (m *model) setFromFailed(plan *model) {
+	m.HostStates, m.Superseded = plan.HostStates, plan.Superseded
+	if left := plan.Volume.ValueString(); left != m.Volume.ValueString() {
+		m.Superseded = value.NewStringList(append(value.StringList(plan.Superseded), left))
+	}
+}
+
 // removeUnused removes a copy of earlier content from the hosts on which no disk is based on it.
 func (r *imageResource) removeUnused(ctx context.Context, hosts hostset.Set, ref storage.Ref) map[string]error {
 	written, with, removed := r.removing(hosts, nil, ref)

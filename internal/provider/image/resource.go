@@ -191,33 +191,13 @@ func (r *imageResource) Update(ctx context.Context, req resource.UpdateRequest, 
 		}
 		resp.Diagnostics.Append(onhosts.Failures("update", plan.noun(), failed)...)
 	}
-	old := value.StringList(state.Superseded)
-	if len(failed) == 0 && state.Volume.ValueString() != plan.Volume.ValueString() {
-		old = append(old, state.Volume.ValueString())
-	}
-	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
-	left, _ := r.remove(ctx, leaving, targets, state.ref())
-	for _, host := range value.Keys(left.Failed) {
-		f := plan.failure("remove", left.Failed[host])
-		f.Host, f.Happened = host, left.KeptText(state.HostStates)
-		resp.Diagnostics.Append(f.Error())
-	}
 	plan.HostStates = onhosts.StatesAfter(targets, failed, state.HostStates, onhosts.Present)
-	plan.HostStates = onhosts.StillThere(plan.HostStates, left.Left(), state.HostStates)
-	known, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
-	asked := known
-	if len(failed) == 0 {
-		asked, _ = onhosts.Known(r.Data, plan.Hosts, plan.HostStates)
-	}
+	resp.Diagnostics.Append(r.removeFromLeaving(ctx, targets, &plan, &state)...)
 	if plan.Superseded.IsUnknown() { // Otherwise the plan says that they stay, even if they can be removed by now.
-		plan.Superseded = r.removeOld(ctx, known, asked, &plan, old, &resp.Diagnostics)
+		resp.Diagnostics.Append(r.removeSuperseded(ctx, &plan, &state, len(failed) == 0)...)
 	}
 	if len(failed) > 0 {
-		// The hosts still have the old copies. Some have the new one: if its content isn't declared again, it is removed.
-		state.HostStates, state.Superseded = plan.HostStates, plan.Superseded
-		if left := plan.Volume.ValueString(); left != state.Volume.ValueString() {
-			state.Superseded = value.NewStringList(append(value.StringList(plan.Superseded), left))
-		}
+		state.setFromFailed(&plan)
 		resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
 		return
 	}

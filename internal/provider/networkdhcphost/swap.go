@@ -69,21 +69,23 @@ func (m *model) others(taken map[string]error) (ids []string) {
 	return ids
 }
 
-// remove removes the reservation from hosts. It is no error if its network is gone.
+// remove removes the reservation from hosts.
 func (r *hostResource) remove(ctx context.Context, hosts hostset.Set, m *model) map[string]error {
-	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
-		err := network.RemoveReservation(ctx, r.Data.Fleet.LockShared, h.Conn, m.Network.ValueString(), m.reservation())
-		if errors.Is(err, libvirt.ErrNotFound) {
-			return nil
-		}
-		return err
-	})
+	return r.change(ctx, hosts, m, network.RemoveReservation)
 }
 
-// put writes the reservation on hosts. It is no error if its network is gone: the next refresh leaves the host out.
+// put writes the reservation on hosts.
 func (r *hostResource) put(ctx context.Context, hosts hostset.Set, m *model) map[string]error {
+	return r.change(ctx, hosts, m, network.PutReservation)
+}
+
+// change changes the reservation on hosts. It is no error if its network is gone: the next refresh leaves the host out.
+func (r *hostResource) change(
+	ctx context.Context, hosts hostset.Set, m *model,
+	onHost func(context.Context, network.LockFunc, *libvirt.Host, string, network.DHCPHost) error,
+) map[string]error {
 	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
-		err := network.PutReservation(ctx, r.Data.Fleet.LockShared, h.Conn, m.Network.ValueString(), m.reservation())
+		err := onHost(ctx, r.Data.Fleet.LockShared, h.Conn, m.Network.ValueString(), m.reservation())
 		if errors.Is(err, libvirt.ErrNotFound) {
 			return nil
 		}

@@ -154,8 +154,8 @@ func (r *secretResource) warnOfNewPassphrase(ctx context.Context, state *model) 
 }
 
 // warnOfWritten names the hosts that get the value in the configuration although value_wo_version isn't new, and what
-// uses the secret there. No plan can tell whether it is the value of before: libvirt doesn't reveal that, and the state
-// doesn't have it.
+// uses the secret there. No plan can tell whether it is the former value: libvirt doesn't reveal that one, and the
+// state doesn't have it.
 func (r *secretResource) warnOfWritten(
 	ctx context.Context, state *model, targets hostset.Set,
 ) (diags diag.Diagnostics) {

@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/value"
 )
@@ -173,4 +174,57 @@ func (o opens) checkKept(ctx context.Context, hosts hostset.Set, m *model) (diag
 		}
 	}
 	return diags
+}
+
+// refuseDelete returns errors for the delete of a passphrase while VMs on hosts need it, unless it is part of a
+// replacement that is known to keep the value, or the value is lost already.
+func (m *model) refuseDelete(
+	ctx context.Context, private meta.PrivateReader, hosts hostset.Set,
+) (diags diag.Diagnostics) {
+	opens, isPassphrase := opened[m.Usage.ValueString()]
+	if !isPassphrase {
+		return nil
+	}
+	destroyed, confirmed, diags := m.removal(ctx, private)
+	remedy := newVersion
+	if destroyed {
+		remedy = opens.lost + elsewhere
+	}
+	if !confirmed && !m.isLost(ctx, hosts) {
+		diags.Append(opens.refuseLoss(ctx, hosts, m, remedy)...)
+	}
+	return diags
+}
+
+// removal says whether a delete is a planned destroy, or else part of a replacement, and then whether a new
+// value_wo_version confirms the value of the secret in its place. Terraform tells no plan about a replacement that a
+// user asks for ("terraform taint").
+func (m *model) removal(
+	ctx context.Context, private meta.PrivateReader,
+) (destroyed, confirmed bool, diags diag.Diagnostics) {
+	_, diags = meta.ReadPrivate(ctx, private, privateDestroyed, &destroyed)
+	var planned any
+	_, more := meta.ReadPrivate(ctx, private, privatePlanned, &planned)
+	diags.Append(more...)
+	keeps, more := m.keepsPassphrase(ctx, private)
+	diags.Append(more...)
+	return destroyed, !destroyed && !keeps && m.hasOtherVersion(planned), diags
+}
+
+// keepsPassphrase reports whether the secret is an imported passphrase that has no value_wo_version yet: the first one
+// is recorded, and the hosts keep their value.
+func (m *model) keepsPassphrase(ctx context.Context, private meta.PrivateReader) (keeps bool, diags diag.Diagnostics) {
+	if _, ok := opened[m.Usage.ValueString()]; !ok {
+		return false, nil
+	}
+	_, diags = meta.ReadPrivate(ctx, private, privateImported, &keeps)
+	return keeps, diags
+}
+
+// isLost reports whether all hosts can tell, and none of them has the secret: its value is lost already.
+func (m *model) isLost(ctx context.Context, hosts hostset.Set) bool {
+	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
+		return h.UserSecret(ctx, m.ID.ValueString())
+	})
+	return len(hostset.Found(answers)) == 0 && len(hostset.Silent(answers)) == 0
 }

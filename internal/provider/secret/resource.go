@@ -2,14 +2,10 @@ package secret
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -53,28 +49,6 @@ func NewResource() resource.Resource {
 	return &secretResource{Resource: meta.Resource{TypeName: TypeName}}
 }
 
-// writtenValue returns the secret's value, which only the configuration has.
-func writtenValue(ctx context.Context, config interface {
-	Get(ctx context.Context, target any) diag.Diagnostics
-},
-) (data []byte, diags diag.Diagnostics) {
-	var m model
-	diags.Append(config.Get(ctx, &m)...)
-	if diags.HasError() || m.ValueBase64WO.IsNull() {
-		return []byte(m.ValueWO.ValueString()), diags
-	}
-	data, more := decode(m.ValueBase64WO.ValueString(), path.Root("value_base64_wo"))
-	return data, append(diags, more...)
-}
-
-// isLost reports whether all hosts can tell, and none of them has the secret: its value is lost already.
-func (m *model) isLost(ctx context.Context, hosts hostset.Set) bool {
-	answers := hostset.Ask(ctx, hosts, func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
-		return h.UserSecret(ctx, m.ID.ValueString())
-	})
-	return len(hostset.Found(answers)) == 0 && len(hostset.Silent(answers)) == 0
-}
-
 func (m *model) secret() libvirt.UserSecret {
 	return libvirt.UserSecret{
 		UUID: m.ID.ValueString(), Usage: m.Usage.ValueString(), UsageID: m.UsageID.ValueString(),
@@ -103,49 +77,6 @@ func (r *secretResource) changeTo(m *model, data []byte) onhosts.Change {
 		Remove: onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
 			return h.RemoveUserSecret(ctx, m.ID.ValueString())
 		}),
-	}
-}
-
-// putKeepingValue returns the Put of a change without a new value_wo_version. The value in the configuration may be
-// another one now, typed again or generated, so hosts that have the secret keep its value. A host that lacks it gets
-// the value of one of the known hosts, or that of the configuration if libvirt doesn't reveal the value. It gets none
-// while a host that had the secret, according to states, doesn't answer.
-func putKeepingValue(m *model, data []byte, known hostset.Set, states map[string]string) onhosts.Do {
-	id := m.ID.ValueString()
-	return func(ctx context.Context, s hostset.Set) map[string]error {
-		value := sync.OnceValues(func() ([]byte, error) {
-			if m.Private.ValueBool() {
-				return data, nil
-			}
-			answers := hostset.Ask(ctx, known, func(ctx context.Context, h *libvirt.Host) (*[]byte, error) {
-				value, err := h.UserSecretValue(ctx, id)
-				return &value, err
-			})
-			if values := hostset.Found(answers); len(values) > 0 {
-				return *values[0].Value, nil
-			}
-			for _, a := range answers {
-				silent := errors.Is(a.Err, libvirt.ErrUnreachable) || errors.Is(a.Err, libvirt.ErrNoSecretDriver)
-				if silent && states[a.Host] == onhosts.Present {
-					return nil, fmt.Errorf("%w: the value is unknown while host %q doesn't answer. To write the one of the "+
-						"configuration, change value_wo_version", libvirt.ErrOperationInvalid, a.Host)
-				}
-			}
-			return data, nil
-		})
-		return onhosts.Each(func(ctx context.Context, h *libvirt.Host) error {
-			switch _, err := h.UserSecret(ctx, id); {
-			case err == nil:
-				return h.PutUserSecret(ctx, m.secret(), nil)
-			case !errors.Is(err, libvirt.ErrNotFound):
-				return err
-			}
-			data, err := value()
-			if err != nil {
-				return err
-			}
-			return h.PutUserSecret(ctx, m.secret(), data)
-		})(ctx, s)
 	}
 }
 
@@ -257,17 +188,8 @@ func (r *secretResource) Update(ctx context.Context, req resource.UpdateRequest,
 	resp.Diagnostics.Append(diags...)
 	failed := c.Put(ctx, copies)
 	resp.Diagnostics.Append(onhosts.Failures("update", plan.noun(), failed)...)
-	for _, f := range silences("update", &plan, silent) {
-		if !writes {
-			f.Remedy = "If it has one, change value_wo_version when the host answers: then the secret is written to it."
-			resp.Diagnostics.Append(f.Warning())
-			continue
-		}
-		f.Remedy = "Bring the host back, or set its fenced = true if it is off for good, and apply again. Until then the " +
-			"state doesn't have the new value_wo_version."
-		resp.Diagnostics.Append(f.Error()) // With a warning alone, Terraform would refuse another value_wo_version.
-	}
-	if (!complete || len(failed) > 0 || len(silent) > 0) && writes {
+	resp.Diagnostics.Append(notUpdated(&plan, silent, writes)...)
+	if writes && (!complete || len(failed) > 0 || len(silent) > 0) {
 		// The next apply writes a value to all hosts, even if the configuration has the former version again.
 		plan.ValueVersion = types.StringValue(notOnAllHosts)
 	}
@@ -291,84 +213,13 @@ func (r *secretResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	c.UUIDs = []string{state.ID.ValueString()}
 	known := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
 	copies, silent := r.copiesElsewhere(ctx, known, &state)
-	if opens, ok := opened[state.Usage.ValueString()]; ok {
-		destroyed, confirmed, diags := state.removal(ctx, req.Private)
-		resp.Diagnostics.Append(diags...)
-		remedy := opens.lost + elsewhere
-		if !destroyed {
-			remedy = newVersion
-		}
-		if !confirmed && !state.isLost(ctx, slices.Concat(known, copies)) {
-			resp.Diagnostics.Append(opens.refuseLoss(ctx, slices.Concat(known, copies), &state, remedy)...)
-		}
-	}
+	resp.Diagnostics.Append(state.refuseDelete(ctx, req.Private, slices.Concat(known, copies))...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
 	resp.Diagnostics.Append(c.Delete(ctx, state.Hosts, state.HostStates)...)
 	resp.Diagnostics.Append(onhosts.Failures("delete", state.noun(), c.Remove(ctx, copies))...)
-	for _, f := range silences("delete", &state, silent) {
-		f.Remedy = "If it has one, remove it there: virsh secret-undefine " + state.ID.ValueString()
-		resp.Diagnostics.Append(f.Warning())
-	}
-}
-
-// removal says whether a delete is a planned destroy, or else part of a replacement, and then whether a new
-// value_wo_version confirms the value of the secret in its place. Terraform tells no plan about a replacement that a
-// user asks for ("terraform taint").
-func (m *model) removal(
-	ctx context.Context, private meta.PrivateReader,
-) (destroyed, confirmed bool, diags diag.Diagnostics) {
-	_, diags = meta.ReadPrivate(ctx, private, privateDestroyed, &destroyed)
-	var planned any
-	_, more := meta.ReadPrivate(ctx, private, privatePlanned, &planned)
-	diags.Append(more...)
-	keeps, more := m.keepsPassphrase(ctx, private)
-	diags.Append(more...)
-	return destroyed, !destroyed && !keeps && m.hasOtherVersion(planned), diags
-}
-
-// keepsPassphrase reports whether the secret is an imported passphrase that has no value_wo_version yet: the first one
-// is recorded, and the hosts keep their value.
-func (m *model) keepsPassphrase(ctx context.Context, private meta.PrivateReader) (keeps bool, diags diag.Diagnostics) {
-	if _, ok := opened[m.Usage.ValueString()]; !ok {
-		return false, nil
-	}
-	_, diags = meta.ReadPrivate(ctx, private, privateImported, &keeps)
-	return keeps, diags
-}
-
-// copiesElsewhere returns the hosts other than the known ones to which a VM that moved has brought the secret, and the
-// hosts that can't tell. A move brings no private secret: libvirt doesn't give its value out.
-func (r *secretResource) copiesElsewhere(
-	ctx context.Context, known hostset.Set, m *model,
-) (copies hostset.Set, silent map[string]error) {
-	if m.Private.ValueBool() {
-		return nil, nil
-	}
-	others := r.Data.Fleet.Connections().Present().Without(known.Names()...)
-	answers := hostset.Ask(ctx, others, func(ctx context.Context, h *libvirt.Host) (*libvirt.UserSecret, error) {
-		// It finds also one that a killed move has begun to bring.
-		return h.SecretByUsage(ctx, m.Usage.ValueString(), m.UsageID.ValueString())
-	})
-	var names []string
-	for _, a := range hostset.Found(answers) {
-		if a.Value.UUID == m.ID.ValueString() {
-			names = append(names, a.Host)
-		}
-	}
-	return others.Named(names...), hostset.Silent(answers)
-}
-
-// silences returns what is unknown about hosts that can't tell whether they have a copy.
-func silences(verb string, m *model, silent map[string]error) (failures []tfdiag.Failure) {
-	for _, host := range value.Keys(silent) {
-		failures = append(failures, tfdiag.Failure{
-			Verb: verb, Noun: m.noun(), Host: host, Err: silent[host],
-			Happened: "the host isn't in hosts, and can't tell whether a VM that moved there has brought a copy",
-		})
-	}
-	return failures
+	resp.Diagnostics.Append(notDeleted(&state, silent)...)
 }
 
 // ImportState accepts a UUID, or "<usage>/<usage_id>".

@@ -17,8 +17,8 @@ import (
 type defined struct {
 	// NVRAM is the file with the UEFI variables, also one that libvirt has chosen; "": none, or not chosen yet.
 	NVRAM string `json:",omitempty"`
-	// Memory is how much memory the next start of a running VM takes of the host. It is set if the VM that runs took less,
-	// which is Taken, and its size is less.
+	// Memory is how much of the host's memory the VM uses from its next start on. It is set only if that is more than the
+	// running VM uses, which is Taken, and more than its size.
 	Memory, Taken uint64 `json:",omitempty"`
 	// Devices are the paths of its devices, separated by spaces, as the plan knows them.
 	Devices string

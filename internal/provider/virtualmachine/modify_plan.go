@@ -100,7 +100,7 @@ func (r *Resource) planning(
 	for key, v := range map[string]any{
 		privateSaved: &p.saved, privateApplied: &p.applied, privateEvicted: &p.evicted, privateEvicting: &p.evicting,
 		privateTransient: &p.transient, privateRecorded: &p.recorded, privateLost: &p.lost,
-		privateUnfinished: &p.unfinished, privateDefined: &p.defined,
+		privateUnseen: &p.unseen, privateDefined: &p.defined,
 		privateOwn: &p.own, privateElsewhere: &p.elsewhere, privateUnsure: &p.unsure, privateDeletedInPart: &p.deletedInPart,
 	} {
 		_, d := meta.ReadPrivate(ctx, private, key, v)
@@ -169,7 +169,7 @@ func (r *Resource) checkWithFleet(
 		err      error
 	)
 	desired := p.config.toFleet(p.state)
-	desired.Spec, _, _ = p.takeBack(desired.Spec)
+	desired.Spec, _ = p.takeBack(desired.Spec)
 	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
 	desired.Power, desired.Lost = o.power, p.lost
 	desired.PlannedObjects, desired.Made = r.Data.Planned.All(), r.Data.Volumes.AllMade()

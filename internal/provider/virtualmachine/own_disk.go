@@ -174,55 +174,62 @@ func planDiskPath(prior types.Map) edit {
 }
 
 // validateOwnDisks checks the attributes that only disks with a pool can have.
-func validateOwnDisks(disks map[string]object) diag.Diagnostics {
-	var diags diag.Diagnostics
+func validateOwnDisks(disks map[string]object) (diags diag.Diagnostics) {
+	own := ownAmong(disks)
 	for _, key := range value.Keys(disks) {
 		a := disks[key]
-		if a == nil {
-			continue
-		}
 		refuse := func(name, why string) {
 			diags.Append(attrpath.Error(path.Root("disks").AtMapKey(key).AtName(name), invalid, why))
 		}
-		given := func(name string) bool { return isSet(a[name]) && !isNothing(a[name]) }
-		mayBe := func(name string) bool { return a[name].IsUnknown() || given(name) }
-		if a["pool"].IsUnknown() {
-			continue // It may turn out to be null.
-		}
-		if !given("pool") {
-			for _, name := range []string{"image", "clone", "size", "preallocation", "on_destroy"} {
-				if given(name) {
-					refuse(name, fmt.Sprintf("Only a disk with pool has %s: one that is created with the virtual machine.", name))
-				}
-			}
-			continue
-		}
-		if !mayBe("image") && !mayBe("size") {
-			refuse("size", "A disk with neither image nor size would have no room.")
-		}
-		if why := a.quantity("size").LacksUnit(); why != "" {
-			refuse("size", why)
-		}
-		if image := text(a.string("image")); image != "" && !isVolumeID(image) {
-			refuse("image", fmt.Sprintf("%q isn't the id of a virtfleet_image, <pool>/<volume>. If this configuration creates "+
-				"the image, write virtfleet_image.<name>.id, without quotation marks.", image))
-		}
-		if !mayBe("image") && given("clone") {
-			refuse("clone", "Without an image there is nothing to clone.")
-		}
-		if device := text(a.string("device")); device != "" && device != "disk" && device != "lun" {
-			refuse("device", "Only disks are created with the virtual machine.")
-		}
-		if why := preallocationMisfit(a); why != "" {
-			refuse("preallocation", why)
-		}
-		format := text(a.string("format"))
-		if format != "" && format != "qcow2" && (format != "raw" || ownAmong(disks)[key].Based()) {
-			refuse("format", fmt.Sprintf("It can't be %s: a disk that is created with the virtual machine is qcow2, or raw "+
-				"if it isn't an overlay.", format))
+		switch {
+		case a == nil, a["pool"].IsUnknown(): // The pool may turn out to be null.
+		case !isGiven(a, "pool"):
+			refuseOfOwnDisks(a, refuse)
+		default:
+			validateOwnDisk(a, own[key].Based(), refuse)
 		}
 	}
 	return diags
+}
+
+func isGiven(a object, name string) bool { return isSet(a[name]) && !isNothing(a[name]) }
+
+// refuseOfOwnDisks refuses what a disk without a pool can't have.
+func refuseOfOwnDisks(a object, refuse func(name, why string)) {
+	for _, name := range []string{"image", "clone", "size", "preallocation", "on_destroy"} {
+		if isGiven(a, name) {
+			refuse(name, fmt.Sprintf("Only a disk with pool has %s: one that is created with the virtual machine.", name))
+		}
+	}
+}
+
+// validateOwnDisk checks a disk with a pool. overlay says that it is based on its image.
+func validateOwnDisk(a object, overlay bool, refuse func(name, why string)) {
+	hasImage := a["image"].IsUnknown() || isGiven(a, "image")
+	if !hasImage && !a["size"].IsUnknown() && !isGiven(a, "size") {
+		refuse("size", "A disk with neither image nor size would have no room.")
+	}
+	if why := a.quantity("size").LacksUnit(); why != "" {
+		refuse("size", why)
+	}
+	if image := text(a.string("image")); image != "" && !isVolumeID(image) {
+		refuse("image", fmt.Sprintf("%q isn't the id of a virtfleet_image, <pool>/<volume>. If this configuration creates "+
+			"the image, write virtfleet_image.<name>.id, without quotation marks.", image))
+	}
+	if !hasImage && isGiven(a, "clone") {
+		refuse("clone", "Without an image there is nothing to clone.")
+	}
+	if device := text(a.string("device")); device != "" && device != "disk" && device != "lun" {
+		refuse("device", "Only disks are created with the virtual machine.")
+	}
+	if why := preallocationMisfit(a); why != "" {
+		refuse("preallocation", why)
+	}
+	format := text(a.string("format"))
+	if format != "" && format != "qcow2" && (format != "raw" || overlay) {
+		refuse("format", fmt.Sprintf("It can't be %s: a disk that is created with the virtual machine is qcow2, or raw "+
+			"if it isn't an overlay.", format))
+	}
 }
 
 // preallocationMisfit returns why a disk can't be created with its preallocation, or "" if it can.
@@ -241,51 +248,58 @@ func preallocationMisfit(a object) string {
 }
 
 // refuseOwnDisks returns errors for changes that are impossible for an existing own disk.
-func (p planning) refuseOwnDisks() diag.Diagnostics {
+func (p planning) refuseOwnDisks() (diags diag.Diagnostics) {
 	if p.state == nil {
 		return nil
 	}
-	var diags diag.Diagnostics
 	all, before := elements(p.config.Disks), elements(withRenamed(p.config.Disks, p.state.Disks))
 	for _, key := range value.Keys(all) {
 		a, was := open(all[key]), open(before[key])
-		if was == nil || text(a.string("pool")) == "" {
+		switch at := path.Root("disks").AtMapKey(key); {
+		case was == nil, text(a.string("pool")) == "":
+		case text(was.string("pool")) != "":
+			diags.Append(refuseRecreation(at, key, a, was)...)
+			diags.Append(refuseShrinking(at, key, a, was)...)
+		case handedOverFile(a, was) == "":
+			diags.Append(attrpath.Error(at.AtName("pool"), invalid, fmt.Sprintf("Disk %q exists and isn't a file. A disk with "+
+				"pool would be created again, without its data.\n\nDeclare the new disk under another key.", key)))
+		}
+	}
+	return diags
+}
+
+// refuseRecreation returns errors for changes that would create an own disk again.
+func refuseRecreation(at path.Path, key string, a, was object) (diags diag.Diagnostics) {
+	for _, name := range []string{"pool", "image", "clone", "format", "preallocation"} {
+		v := a.string(name)
+		if v.IsUnknown() || name == "format" && v.IsNull() || text(v) == text(was.string(name)) ||
+			name == "clone" && (text(v) == domain.CloneFull) == (text(was.string(name)) == domain.CloneFull) ||
+			name == "preallocation" && orOff(v) == orOff(was.string(name)) {
 			continue
 		}
-		at := path.Root("disks").AtMapKey(key)
-		if text(was.string("pool")) == "" {
-			if handedOverFile(a, was) == "" {
-				diags.Append(attrpath.Error(at.AtName("pool"), invalid, fmt.Sprintf("Disk %q exists and isn't a file. A disk with "+
-					"pool would be created again, without its data.\n\nDeclare the new disk under another key.", key)))
-			}
-			continue
-		}
-		for _, name := range []string{"pool", "image", "clone", "format", "preallocation"} {
-			v := a.string(name)
-			if v.IsUnknown() || name == "format" && v.IsNull() || text(v) == text(was.string(name)) ||
-				name == "clone" && (text(v) == domain.CloneFull) == (text(was.string(name)) == domain.CloneFull) ||
-				name == "preallocation" && orOff(v) == orOff(was.string(name)) {
-				continue
-			}
-			diags.Append(attrpath.Error(at.AtName(name), "Disk would be created again", fmt.Sprintf(
-				"Disk %q was created with %s = %q, and now has %q: it would be created again, without its data.\n\nTo keep it, "+
-					"set %[2]s as it was, or set lifecycle { ignore_changes = [disks[%[1]q].%[2]s] }. To create the virtual "+
-					"machine again with all its disks, run \"terraform taint\" for it and apply.",
-				key, name, text(was.string(name)), text(v))))
-		}
-		if secret := open(a.object("encryption")).string("secret"); isSet(secret) && !a.object("encryption").IsUnknown() &&
-			(text(secret) == "") != (text(open(was.object("encryption")).string("secret")) == "") {
-			diags.Append(attrpath.Error(at.AtName("encryption"), "Disk would be created again", fmt.Sprintf(
-				"Disk %q was created with encryption or without it, and this can't be changed: it would be created again, "+
-					"without its data.\n\nTo keep it, set encryption as it was. To encrypt the data, declare another disk under "+
-					"another key, and copy the data in the guest.", key)))
-		}
-		size, had := a.quantity("size"), was.quantity("size")
-		if isSet(size) && isSet(had) && size.Bytes() != nil && had.Bytes() != nil && *size.Bytes() < *had.Bytes() {
-			diags.Append(attrpath.Error(at.AtName("size"), "Disks never shrink", fmt.Sprintf("Disk %q has %s, and size is %s: "+
-				"the data beyond that size would be lost.\n\nSet size to %[2]q or more.", key, had.ValueString(),
-				size.ValueString())))
-		}
+		diags.Append(attrpath.Error(at.AtName(name), "Disk would be created again", fmt.Sprintf(
+			"Disk %q was created with %s = %q, and now has %q: it would be created again, without its data.\n\nTo keep it, "+
+				"set %[2]s as it was, or set lifecycle { ignore_changes = [disks[%[1]q].%[2]s] }. To create the virtual "+
+				"machine again with all its disks, run \"terraform taint\" for it and apply.",
+			key, name, text(was.string(name)), text(v))))
+	}
+	if secret := open(a.object("encryption")).string("secret"); isSet(secret) && !a.object("encryption").IsUnknown() &&
+		(text(secret) == "") != (text(open(was.object("encryption")).string("secret")) == "") {
+		diags.Append(attrpath.Error(at.AtName("encryption"), "Disk would be created again", fmt.Sprintf(
+			"Disk %q was created with encryption or without it, and this can't be changed: it would be created again, "+
+				"without its data.\n\nTo keep it, set encryption as it was. To encrypt the data, declare another disk under "+
+				"another key, and copy the data in the guest.", key)))
+	}
+	return diags
+}
+
+// refuseShrinking returns an error for a smaller size of an own disk.
+func refuseShrinking(at path.Path, key string, a, was object) (diags diag.Diagnostics) {
+	size, had := a.quantity("size"), was.quantity("size")
+	if isSet(size) && isSet(had) && size.Bytes() != nil && had.Bytes() != nil && *size.Bytes() < *had.Bytes() {
+		diags.Append(attrpath.Error(at.AtName("size"), "Disks never shrink", fmt.Sprintf("Disk %q has %s, and size is %s: "+
+			"the data beyond that size would be lost.\n\nSet size to %[2]q or more.", key, had.ValueString(),
+			size.ValueString())))
 	}
 	return diags
 }

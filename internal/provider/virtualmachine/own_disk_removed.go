@@ -29,7 +29,8 @@ func disksRemoved(declared, prior types.Map, unsettled bool) []string {
 
 func isKept(a object) bool { return text(a.string("on_destroy")) == domain.OnDestroyKeep }
 
-// disksDropped returns the keys of the prior disks with a pool that are no longer declared, those that are kept too.
+// disksDropped returns the keys of the prior disks with a pool that are no longer declared, including those whose
+// volumes are kept.
 func disksDropped(declared, prior types.Map, unsettled bool) []string {
 	if !isSet(declared) || len(ownDisks(prior)) == 0 {
 		return nil

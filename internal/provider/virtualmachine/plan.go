@@ -29,12 +29,12 @@ type planning struct {
 	// beforeDrift is what the state said of the definition before someone changed it on the host; nil: no user has, or
 	// going back needs no restart.
 	beforeDrift *domain.Spec
-	// unfinished are the paths of changes that an apply which failed has left in the definition, see privateUnfinished.
-	unfinished []string
+	// unseen are the paths of changes that an apply which failed has left in the definition, see privateUnseen.
+	unseen []string
 	// defined is what else the definition says and the state doesn't tell.
 	defined defined
-	// applied are the sources that the disks had when this configuration was last applied, by key. recorded are those of
-	// any configuration, as the VM's metadata has them.
+	// applied are the sources that the disks had when this configuration was last applied, by key. recorded are the
+	// sources that the VM's metadata has: another configuration may have been applied since.
 	applied  map[string]domain.DiskSource
 	recorded map[string]string
 	// own are the records of the disks and media that were created with the VM.
@@ -100,25 +100,41 @@ func (p planning) plan() outcome {
 	if p.replaceDeletedInPart(&o) {
 		return o
 	}
-	m := &o.planned
-	p.planDefinition(m)
-
+	p.planDefinition(&o.planned)
 	o.diags.Append(p.warnAboutProfile()...)
 	have, want := p.specs()
 	drifts := p.sourceDrifts(have, want)
 	o.diags.Append(p.sourcesKept(drifts)...)
 	existing := openAll(p.state.Disks)
 	o.diags.Append(p.strayDisks(existing)...)
-	want, back, left := p.takeBack(want)
+	want, taken := p.takeBack(want)
 	o.want = want
 	need := p.restartNeeds(have, want).withoutDrifts(drifts)
+	need.takenBack, need.left = len(taken.Paths) > 0, taken.Staying
 	if o.replace = need.replacePaths(); len(o.replace) > 0 {
 		// Terraform plans the new VM itself.
-		p.planNew(m)
+		p.planNew(&o.planned)
 		o.changed = true
 		o.diags.Append(p.replaceProtected(o.replace)...)
 		return o
 	}
+	p.warnAboutDefinition(&o, have, want, existing)
+	p.planPower(&o, need)
+	p.planMove(&o.planned)
+	o.changed = !equal(&o.planned, p.state)
+	p.warnTakenBack(&o, taken)
+	if !o.changed {
+		o.diags.Append(p.waitingWarning(need.restart)...)
+		o.planned = *p.state
+		return o
+	}
+	p.planAfterTransition(&o)
+	return o
+}
+
+// warnAboutDefinition warns about what the changes of the definition lose or leave behind. existing are the disks in
+// the state. It sets the declared disks.
+func (p planning) warnAboutDefinition(o *outcome, have, want domain.Spec, existing map[string]object) {
 	o.diags.Append(p.warnRemoved(existing)...)
 	o.diags.Append(p.warnKept(existing)...)
 	o.diags.Append(p.warnRenamed(existing)...)
@@ -128,32 +144,23 @@ func (p planning) plan() outcome {
 	o.diags.Append(p.warnAboutVariables()...)
 	o.diags.Append(p.warnDiscarded(have, want)...)
 	o.diags.Append(p.warnAboutMemory()...)
-	need.takenBack, need.left = len(back) > 0, left
-	p.planPower(&o, need)
-	p.planMove(m)
-	o.changed = !equal(m, p.state)
-	if o.changed {
-		o.diags.Append(p.takenBackWarning(back)...)
+}
+
+// planAfterTransition plans the status of a VM that was read during a transition: what comes after it is known only
+// after the apply. A plan without another change doesn't get here, because unknown values alone would make it a change.
+func (p planning) planAfterTransition(o *outcome) {
+	m := &o.planned
+	if !m.Status.Equal(p.state.Status) {
+		return
 	}
-	if o.power == nil || !o.power.Restarts {
-		o.diags.Append(p.leftWarning(left)...)
+	if isRestartReason(text(m.StatusReason)) {
+		m.StatusReason = types.StringUnknown() // Any apply ends it.
 	}
-	if !o.changed {
-		o.diags.Append(p.waitingWarning(need.restart)...)
-		o.planned = *p.state
-		return o
-	}
-	if m.Status.Equal(p.state.Status) && isRestartReason(text(m.StatusReason)) {
-		m.StatusReason = types.StringUnknown() // Any apply ends it, and alone it would make every plan a change.
-	}
-	if m.Status.Equal(p.state.Status) && status.IsTransitional(text(m.Status)) {
-		// The VM was read during a transition, so these values are known only after apply. Without another change the plan
-		// keeps them: unknown values alone would make it a change.
+	if status.IsTransitional(text(m.Status)) {
 		m.Phase, m.Status, m.StatusReason = types.StringUnknown(), types.StringUnknown(), types.StringUnknown()
 		m.Ready, m.IPAddresses = types.BoolUnknown(), types.MapUnknown(addressesType.ElemType)
 		o.power = nil
 	}
-	return o
 }
 
 // planNew plans the computed attributes of a new VM.

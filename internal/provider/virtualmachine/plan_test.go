@@ -71,7 +71,7 @@ func (c planCase) run(t *testing.T) {
 		}
 	}
 	p.applied, p.recorded, p.saved, p.transient = c.applied, c.recorded, c.saved, c.transient
-	p.evicting, p.evicted, p.unfinished = c.evicting, c.evicted, c.unfinished
+	p.evicting, p.evicted, p.unseen = c.evicting, c.evicted, c.unfinished
 	if c.savedAs != nil {
 		p.savedAs = vmAfterApply(t, c.before).PersistentSpec
 		c.savedAs(p.savedAs)

@@ -22,9 +22,8 @@ const (
 	// an apply changes the VM, or the VM is again as it was. A plan without changes, because the new value was declared,
 	// doesn't end it: going back then counts as drift.
 	privateBeforeDrift = "before_drift"
-	// privateUnfinished are the paths of changes that an update wrote to the definition before it failed, and that neither
-	// the running VM nor the state has.
-	privateUnfinished = "unfinished"
+	// privateUnseen are the paths of unfinished changes that the state doesn't show, see domain.TakenBack.
+	privateUnseen = "unfinished"
 	// privateDefined is what else the definition says and the state doesn't tell, a defined.
 	privateDefined = "defined"
 	// privateEvicted says why a VM that is off stays off.

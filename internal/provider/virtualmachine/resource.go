@@ -201,7 +201,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	working, cancel := tfdiag.Limited(ctx, "timeouts.update", timeout)
 	defer cancel()
 	desired := config.toFleet(&state)
-	desired.Spec, _, _ = p.takeBack(desired.Spec)
+	desired.Spec, _ = p.takeBack(desired.Spec)
 	o := p.plan()
 	if o.starts() {
 		if _, diags := r.refuseFenced(ctx, &state); diags.HasError() {

@@ -13,59 +13,53 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 )
 
-// Changes that an apply wrote to the definition before it failed, and that a user then takes back by removing them from
-// the configuration. The state doesn't have them, because the running VM doesn't, so nothing else would show them.
+// What plans do about unfinished changes that the state doesn't show. domain/unfinished.go says which these are.
 
-// writeUnfinished records the paths of what an update that failed has left in the definition and now doesn't tell.
-func writeUnfinished(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM, now *model) diag.Diagnostics {
-	var paths []string
+// writeUnseen records the paths of the VM's unseen changes. now is the state that shows the others.
+func writeUnseen(ctx context.Context, to meta.PrivateWriter, vm *fleet.VM, now *model) diag.Diagnostics {
+	var unseen []string
 	if vm.LiveSpec != nil && vm.PersistentSpec != nil && len(vm.Metadata.Unfinished) > 0 {
-		paths = vm.Metadata.Unfinished.Unseen(*vm.LiveSpec, *vm.PersistentSpec, now.spec(nil))
+		unseen = vm.Metadata.Unfinished.Unseen(*vm.LiveSpec, *vm.PersistentSpec, now.spec(nil))
 	}
-	if len(paths) == 0 {
-		return meta.WritePrivate(ctx, to, privateUnfinished, nil)
+	if len(unseen) == 0 {
+		return meta.WritePrivate(ctx, to, privateUnseen, nil)
 	}
-	return meta.WritePrivate(ctx, to, privateUnfinished, paths)
+	return meta.WritePrivate(ctx, to, privateUnseen, unseen)
 }
 
-// takeBack returns what is declared with what runs in the place of unfinished changes that aren't declared any more. It
-// returns the paths of these, and of those that stay, because what runs there may not fit what is declared.
-func (p planning) takeBack(want domain.Spec) (_ domain.Spec, back, left []string) {
-	if p.live == nil || p.transient || len(p.unfinished) == 0 {
-		return want, nil, nil
+// takeBack returns what is declared with what runs in the place of the changes that are taken back.
+func (p planning) takeBack(declared domain.Spec) (want domain.Spec, taken domain.TakenBack) {
+	if p.live == nil || p.transient || len(p.unseen) == 0 {
+		return declared, taken
 	}
 	have := p.state.spec(nil)
-	return want.TakeBack(p.unfinished, have, domain.WithoutLibvirtDefaults(*p.live, have))
+	return declared.TakeBack(p.unseen, have, domain.WithoutLibvirtDefaults(*p.live, have))
 }
 
-// takenBackWarning says which changes the apply takes out of the definition again. The plan doesn't show them, because
-// the state doesn't have them.
-func (p planning) takenBackWarning(back []string) diag.Diagnostics {
-	if len(back) == 0 {
-		return nil
+// warnTakenBack says which changes the apply takes out of the definition again, and which the next start makes although
+// they are not declared any more. The plan doesn't show them, because the state doesn't have them.
+func (p planning) warnTakenBack(o *outcome, taken domain.TakenBack) {
+	if o.changed && len(taken.Paths) > 0 {
+		o.diags.Append(p.unfinishedWarning("Unfinished changes are taken back: ", taken.Paths,
+			"The apply takes them out of the definition.", "To keep them, declare them again."))
 	}
-	return p.unfinishedWarning("Unfinished changes are taken back: ", back,
-		"The apply takes them out of the definition.", "To keep them, declare them again.")
+	restarts := o.power != nil && o.power.Restarts
+	if !restarts && len(taken.Staying) > 0 {
+		o.diags.Append(p.unfinishedWarning("Unfinished changes stay: ", taken.Staying, "The next start makes them.",
+			leftRemedy))
+	}
 }
 
 // leftRemedy says what to do about changes that the next start makes although they are not declared any more.
 const leftRemedy = "To keep a change, declare it again. To undo it, declare the value that you want (\"none\" for a " +
 	"device of which a VM has one), and apply."
 
-// leftWarning says which changes the next start makes although they are not declared any more.
-func (p planning) leftWarning(left []string) diag.Diagnostics {
-	if len(left) == 0 {
-		return nil
-	}
-	return p.unfinishedWarning("Unfinished changes stay: ", left, "The next start makes them.", leftRemedy)
-}
-
-func (p planning) unfinishedWarning(title string, paths []string, then, remedy string) diag.Diagnostics {
+func (p planning) unfinishedWarning(title string, paths []string, then, remedy string) diag.Diagnostic {
 	name := text(p.state.Name)
-	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("restart_required"), title+name, fmt.Sprintf(
+	return diag.NewAttributeWarningDiagnostic(path.Root("restart_required"), title+name, fmt.Sprintf(
 		"An apply that failed has left these changes in the definition of virtual machine %q on host %q. The VM that runs "+
 			"doesn't have them, and they aren't declared any more. %s\n  - %s\n\n%s",
-		name, text(p.state.CurrentHost), then, strings.Join(paths, "\n  - "), remedy))}
+		name, text(p.state.CurrentHost), then, strings.Join(paths, "\n  - "), remedy))
 }
 
 // unfinishedChangesWarning lists the changes that the apply completes. The plan doesn't show them, because the state
