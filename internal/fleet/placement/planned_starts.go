@@ -109,7 +109,7 @@ func (p *Scheduler) planSomewhere(
 		Summary: placeSummary, Warning: true,
 		Detail: fmt.Sprintf("VM %q may not be placed: the others that are planned need the hosts, too.\n%s", d.Spec.Name,
 			strings.Join(refused, "\n")),
-		Remedy: "Make room on a host, add one, or plan fewer VMs.",
+		Remedy: "Make room on a host, add one, or have fewer VMs.",
 	}}
 }
 
