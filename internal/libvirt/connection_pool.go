@@ -122,7 +122,7 @@ func (p *pool) pick(l lane) (*slot, error) {
 	p.slots[l] = usable
 	if best == nil && p.isSilent() {
 		if !p.isConnecting() {
-			p.open(l) // Nobody waits for it, but if it succeeds, the next call gets the connection.
+			p.open(l) // No call waits for it. If it succeeds, the next call gets the connection.
 		}
 		return nil, p.vain.err
 	}

@@ -52,8 +52,8 @@ func TestCall_waitsForTheLogin(t *testing.T) {
 	}
 }
 
-// What the attempt to connect to a silent host took is waited for once. Later calls return at once, while one attempt at
-// a time goes on, which the call after the memory of the first has ended waits for.
+// The first attempt to connect to a silent host is waited for. Later calls return at once, and begin one attempt at a
+// time. A call waits for that attempt once the memory of the first one has ended.
 func TestCall_waitsForASilentHostOnce(t *testing.T) {
 	t.Parallel()
 
@@ -121,13 +121,13 @@ func TestCall_waitsForASilentHostOnce(t *testing.T) {
 
 	select {
 	case err := <-answers:
-		t.Errorf("once the memory has ended: %v, want the outcome of the attempt that goes on", err)
+		t.Errorf("once the memory has ended: %v, want the outcome of the second attempt", err)
 	case <-time.After(100 * time.Millisecond):
 	}
 
 	attempt <- fmt.Errorf("%w: wrong key", ErrDenied)
 
 	if err := <-answers; !errors.Is(err, ErrDenied) {
-		t.Errorf("%v, want the outcome of the attempt that went on", err)
+		t.Errorf("%v, want the outcome of the second attempt", err)
 	}
 }
