@@ -92,7 +92,7 @@ func TestCall_waitsForASilentHostOnce(t *testing.T) {
 	go func() { answers <- ask(quick) }()
 
 	attempt := <-dials
-	time.Sleep(longWait)
+	<-time.After(longWait)
 	attempt <- silence
 
 	if err := <-answers; !errors.Is(err, ErrUnreachable) {
