@@ -2,7 +2,9 @@ package libvirt
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"time"
 )
 
 // lane separates calls by how long they may take.
@@ -31,7 +33,21 @@ type pool struct {
 	mu     sync.Mutex
 	closed bool
 	slots  [lanes][]*slot
+	vain   vainAttempt
 }
+
+// vainAttempt is the last attempt to connect that failed because the host didn't answer for long.
+type vainAttempt struct {
+	err   error // nil if there was none, or a later one succeeded
+	ended time.Time
+}
+
+const (
+	// longWait is how long an attempt in vain took at least that isn't waited for again.
+	longWait = time.Second
+	// vainMemory is for how long the host counts as silent after such an attempt. Whoever asks it later waits again.
+	vainMemory = 30 * time.Second
+)
 
 // slot is a connection that is open or being opened. Several calls may wait for one that is being opened.
 type slot struct {
@@ -104,6 +120,12 @@ func (p *pool) pick(l lane) (*slot, error) {
 	}
 	clear(p.slots[l][len(usable):])
 	p.slots[l] = usable
+	if best == nil && p.isSilent() {
+		if !p.isConnecting() {
+			p.open(l) // No call waits for it. If it succeeds, the next call gets the connection.
+		}
+		return nil, p.vain.err
+	}
 
 	limit := p.max[l]
 	if p.host.target.inProcess {
@@ -143,16 +165,46 @@ func (p *pool) open(l lane) *slot {
 	s := &slot{ready: make(chan struct{})}
 	p.slots[l] = append(p.slots[l], s)
 	p.host.background.Go(func() {
+		began := time.Now()
 		conn, err := p.host.connect(p.host.ctx)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		s.conn, s.err = conn, err
+		p.noteAttempt(began, err)
 		if p.closed && conn != nil {
 			conn.retire()
 		}
 		close(s.ready)
 	})
 	return s
+}
+
+// noteAttempt records the outcome of an attempt to connect. The caller holds the lock.
+func (p *pool) noteAttempt(began time.Time, err error) {
+	p.vain = vainAttempt{}
+	now := time.Now()
+	if now.Sub(began) >= longWait && errors.Is(p.host.wrap(connectCall("connecting"), err, true), ErrUnreachable) {
+		p.vain = vainAttempt{err: err, ended: now}
+	}
+}
+
+// isSilent reports whether the host counts as silent: an attempt to connect was in vain a moment ago. A host that has
+// answered this process isn't silent before a whole reconnectWindow has passed: its calls wait for it that long. The
+// caller holds the lock.
+func (p *pool) isSilent() bool {
+	return p.vain.err != nil && time.Since(p.vain.ended) < vainMemory && !p.host.connected.Load()
+}
+
+// isConnecting reports whether a connection of any lane is being opened. The caller holds the lock.
+func (p *pool) isConnecting() bool {
+	for _, lane := range p.slots {
+		for _, s := range lane {
+			if _, opening, _ := s.busyness(); opening {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (p *pool) leave(s *slot) {

@@ -177,9 +177,11 @@ func (cs *Claims) VerifyExclusive(ctx context.Context, uuid string, d Desired) e
 			continue
 		}
 
-		c := claim{uuid: uuid, name: e.Name, host: a.Host.Name, disks: e.DiskUses()}
-		added := d.newUses(c.disks)
-		c.disks = slices.Concat(c.disks, added)
+		// A disk that it loses is not its claim: the change that takes the disk from it ends the double use.
+		added := d.newUses(e.DiskUses())
+		c := claim{
+			uuid: uuid, name: e.Name, host: a.Host.Name, disks: slices.Concat(d.keptUses(e.DiskUses()), added),
+		}
 
 		c = cs.withLinks(ctx, answers, c, addedAlike(added))
 

@@ -65,6 +65,22 @@ resource "virtfleet_volume" "all" {
 		t.Errorf("after the volume was handed on:\n%s", out)
 	}
 
+	// A user gives the volume back by hand: the plan that takes it from the VM again isn't refused.
+	l.Virsh(t, "kvm1", "destroy", one)
+	l.Virsh(t, "kvm1", "autostart", "--disable", one) // Otherwise the plan of the other VM is refused.
+	path := "/var/lib/libvirt/" + prefix + "/one"
+	l.Virsh(t, "kvm1", "attach-disk", one, path, "sdq", "--targetbus", "scsi", "--config")
+	tf.Run(t, "apply")
+	for name, has := range map[string]bool{one: false, two: true} {
+		xml := l.Virsh(t, "kvm1", "dumpxml", name)
+		if is := strings.Contains(xml, path); is != has || !strings.Contains(xml, "<domain type='qemu' id=") {
+			t.Errorf("%s has the volume: %v, and runs as\n%s", name, is, xml)
+		}
+	}
+	if out, empty := tf.Empty(t); !empty {
+		t.Errorf("after the volume was taken from a VM:\n%s", out)
+	}
+
 	config(disk("two"), disk("one")+"\n"+disk("two"))
 	expect(t, tf.Run(t, "plan"), title, `Disk "two" of VM "`+two+`"`, `VM "`+one+`"`, "two VMs that write to one disk")
 	config(disk("two"), disk("one"))

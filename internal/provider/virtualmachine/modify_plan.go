@@ -250,7 +250,7 @@ func (r *Resource) verifyUnique(ctx context.Context, p planning, o outcome) erro
 		return nil
 	}
 	return r.Data.Fleet.VerifyExclusive(ctx, text(p.state.ID), fleet.Desired{
-		Spec: o.want, Volumes: diskVolumes(o.disks),
+		Spec: o.want, Volumes: diskVolumes(o.disks), OwnDisks: ownAmong(o.disks),
 		Metadata: domain.Metadata{SharedDisks: sharedDisks(o.disks)},
 	})
 }
