@@ -222,6 +222,13 @@ func (m *Manager) makeDisksAndStart(
 		}
 	}
 
+	// A host that loses power before would start a VM without its disks when it boots.
+	if on, managed := status.Autostart(d.Strategy()); managed {
+		if err := h.Conn.SetAutostart(ctx, id, on); err != nil && !errors.Is(err, inventory.ErrUnsupported) {
+			return undo(unseen, err)
+		}
+	}
+
 	if status.StartsOnCreate(d.Strategy()) {
 		fresh := !left.ran && d.DeclaredNVRAM() == ""
 		if called, err := m.startNew(ctx, h, id, fresh); err != nil {
@@ -230,13 +237,6 @@ func (m *Manager) makeDisksAndStart(
 		}
 
 		unseen = false
-	}
-
-	// This comes last: a host that loses power before would start an unfinished VM when it boots.
-	if on, managed := status.Autostart(d.Strategy()); managed {
-		if err := h.Conn.SetAutostart(ctx, id, on); err != nil && !errors.Is(err, inventory.ErrUnsupported) {
-			return undo(unseen, err)
-		}
 	}
 
 	vm, err := m.hosts.ReadVM(ctx, h, id)

@@ -35,6 +35,9 @@ type plannedStart struct {
 	added []domain.DiskUse
 }
 
+// apart reports whether the VM must not share a host with some others, whether it runs or not.
+func (s plannedStart) apart() bool { return len(s.labels)+len(s.avoids) > 0 }
+
 // disksOf returns the disks of both that count for each other. A VM that stays off may share a disk that it has with
 // one that is started, as a spare. But if both are given the disk at the same time, that may be a mistake.
 func (s plannedStart) disksOf(o plannedStart) (mine, theirs []domain.DiskUse) {
@@ -66,7 +69,7 @@ func (p *Scheduler) planCreate(
 	}
 
 	problems := p.planAdded(ctx, on, somewhere, d, d.Spec.Name, start, d.newUses(nil))
-	if needs := !start.off || len(d.Stamp().Labels)+len(d.Stamp().Avoids) > 0; needs && len(fit) > 1 {
+	if len(fit) > 1 {
 		problems = append(problems, p.planSomewhere(ctx, d, start, fit)...)
 	}
 
@@ -91,6 +94,10 @@ func (p *Scheduler) planSomewhere(
 
 	for _, c := range fit {
 		start.reservation = c.reservationOf(d, start)
+		if start.off && !start.apart() {
+			return nil // It needs nothing that others may take.
+		}
+
 		start.has = offerTo(ctx, c.Reply, start.use, start.uuid)
 		start.likely = c.Host.Name
 
@@ -237,7 +244,7 @@ func (cy *Capacity) planStart(
 		return s.host == "" || o.host != s.host || o.runs
 	})
 
-	if len(others) == 0 || s.runs {
+	if len(others) == 0 || s.runs || s.off && !s.apart() {
 		return problems
 	}
 

@@ -236,4 +236,17 @@ func TestPlanCreate_together(t *testing.T) {
 			t.Errorf("host %s: %+v", c.Host.Name, problems)
 		}
 	}
+
+	// A VM that stays off and gets a disk needs nothing more of its host.
+	idle := &inventory.VM{On: all[1].Host, Host: all[1].Host.Name, Entry: inventory.NewEntry(libvirt.Domain{
+		Name: "idle", UUID: "idle", State: libvirt.Shutoff,
+		PersistentXML: `<domain type='qemu'><name>idle</name><os><type>hvm</type></os></domain>`,
+	})}
+	idle.Name, idle.UUID = "idle", "idle"
+
+	p.planStart(t.Context(), all[1], "third", plannedStart{host: all[1].Host.Name})
+
+	if problems := p.planDisks(t.Context(), all[1].Host, idle, off); len(problems) > 0 {
+		t.Errorf("a VM that stays off: %+v", problems)
+	}
 }
