@@ -63,7 +63,7 @@ func unavailableRemedy(err error) string {
 	download, is := errors.AsType[*storage.DownloadError](err)
 	switch {
 	case is && download.Cut:
-		return "Apply again: the download of " + download.URL + " begins anew. If it ends early each time, the server or a " +
+		return "Apply again: the download of " + download.URL + " starts from its beginning. If it ends early each time, the server or a " +
 			"proxy limits it. Where Terraform runs, \"curl -o\" with the URL shows whether all of it arrives."
 	case is:
 		return "Check the URL " + download.URL + " of source, and that its server is up. This computer downloads it, through " +

@@ -23,7 +23,7 @@ func TestFetchFailure_server(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	for server, says := range map[string]string{
-		gone.URL: "HTTPS_PROXY", "http://images.invalid": "HTTPS_PROXY", cut.URL: "begins anew",
+		gone.URL: "HTTPS_PROXY", "http://images.invalid": "HTTPS_PROXY", cut.URL: "from its beginning",
 	} {
 		source := storage.Source{URL: server + "/base.qcow2?token=s3cr3t"}
 		fetched, err := storage.Fetch(t.Context(), source, slog.New(slog.DiscardHandler))

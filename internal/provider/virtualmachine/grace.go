@@ -13,7 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
-// A guest that ignores the shutdown is forced off at the end of its grace period. Each apply begins that period anew, so
+// A guest that ignores the shutdown is forced off at the end of its grace period. Each apply starts that period again, so
 // none comes to its end if the limit of the operation ends before.
 
 // warnOfGrace warns of limits in timeouts that end before the grace period does, as far as both are set.
@@ -46,7 +46,7 @@ func (m *model) withinGrace(f tfdiag.Failure) tfdiag.Failure {
 }
 
 func beforeGrace(attribute string, after, grace time.Duration) string {
-	return fmt.Sprintf("%s is %s and termination_grace_period is %s, which begins anew with each apply. A guest that ignores "+
-		"the shutdown is never forced off.\n\nMake %[1]s longer than termination_grace_period, then apply.",
+	return fmt.Sprintf("%s is %s and termination_grace_period is %s, which each apply starts again. A guest "+
+		"that ignores the shutdown is never forced off.\n\nMake %[1]s longer than termination_grace_period, then apply.",
 		attribute, after, grace)
 }
