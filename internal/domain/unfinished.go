@@ -130,7 +130,7 @@ func takeValue(want *Spec, path string, live Spec) bool {
 }
 
 // declaresEmpty reports whether what the path has no value for is declared: an attribute whose value is empty, or the
-// source of a disk, because a declared disk without one is an empty drive.
+// source of a disk, because a declared disk without one is an empty drive. A medium declares its drive.
 func (s Spec) declaresEmpty(path string) bool {
 	kind, key, isDevice := deviceOf(path)
 	name := strings.TrimPrefix(path, join(kind, key)+".")
@@ -142,7 +142,7 @@ func (s Spec) declaresEmpty(path string) bool {
 		values = s.Interfaces[key].Values
 	case kind == "disks":
 		disk, is := s.Disks[key]
-		if is && name == "source" {
+		if (is || key == MediumKey && s.Medium != nil) && name == "source" {
 			return true
 		}
 		values = disk.Values

@@ -139,4 +139,13 @@ func TestUnfinished_ofDisks(t *testing.T) {
 			t.Errorf("%s: taken back are %q: %+v", name, taken.Paths, got)
 		}
 	}
+	// The drive of a declared medium is declared, though not among the disks.
+	drive := func(file string) Spec {
+		return Spec{Disks: map[string]Disk{MediumKey: {Source: DiskSource{File: file}, Device: "cdrom"}}}
+	}
+	medium := Spec{Disks: map[string]Disk{}, Medium: &DiskSource{File: "/b.iso"}}
+	paths := []string{"disks." + MediumKey + ".source"}
+	if _, back, left := medium.TakeBack(paths, drive("/b.iso"), drive("/a.iso")); len(back)+len(left) > 0 {
+		t.Errorf("of the medium, taken back are %q, left %q", back, left)
+	}
 }

@@ -53,11 +53,14 @@ func (d *download) Read(p []byte) (int, error) {
 			}
 			return n, err
 		}
-		if err == nil || errors.Is(err, io.EOF) || d.same == "" {
+		if err == nil || errors.Is(err, io.EOF) {
 			return 0, err
 		}
-		if err := d.resume(err); err != nil {
-			return 0, err
+		if d.same != "" {
+			err = d.resume(err)
+		}
+		if err != nil {
+			return 0, unsent(d.ctx, d.from, true, err)
 		}
 	}
 }

@@ -245,7 +245,9 @@ func TestFetch_checks(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if _, err := fetch(t, storage.Source{URL: server.URL + "/cut"}); !errors.Is(err, io.ErrUnexpectedEOF) {
+	_, err := fetch(t, storage.Source{URL: server.URL + "/cut"})
+	cut, _ := errors.AsType[*storage.DownloadError](err)
+	if !errors.Is(err, io.ErrUnexpectedEOF) || cut == nil || !cut.Cut || cut.URL != server.URL+"/cut" {
 		t.Errorf("a connection that ends early: %v", err)
 	}
 	if _, err := fetch(t, storage.Source{URL: server.URL + "/absent"}); err == nil {

@@ -15,6 +15,36 @@ import (
 // ErrNotServed says that a server refuses to send a file.
 var ErrNotServed = errors.New("the server doesn't send it")
 
+// DownloadError says that a file can't be downloaded: no server answers, nor the proxy that the environment names, or
+// the server ended the transfer early.
+type DownloadError struct {
+	// URL is the file's, without what may be a secret.
+	URL string
+	// Cut says that the transfer had begun.
+	Cut bool
+	Err error
+}
+
+func (e *DownloadError) Error() string {
+	if e.Cut {
+		return fmt.Sprintf("the server ended the transfer of %s early: %v", e.URL, e.Err)
+	}
+	return e.Err.Error() // It names the URL.
+}
+
+func (e *DownloadError) Unwrap() error { return e.Err }
+
+// unsent returns a DownloadError for an error of a request or a transfer, unless the error is of another kind: ctx
+// ended, from is no URL, or the server isn't trusted, which has advice of its own.
+func unsent(ctx context.Context, from string, begun bool, err error) error {
+	of, requested := errors.AsType[*url.Error](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	if ctx.Err() != nil || unknown || requested && of.Op == "parse" {
+		return err
+	}
+	return &DownloadError{URL: redacted(from), Cut: begun, Err: err}
+}
+
 // client doesn't request compression: a checksum is that of the file as it is.
 var client = func() *http.Client {
 	t, ok := http.DefaultTransport.(*http.Transport)
@@ -44,7 +74,7 @@ func (v validRedirects) RoundTrip(req *http.Request) (*http.Response, error) {
 func get(ctx context.Context, from string) (*http.Response, error) {
 	resp, err := request(ctx, from, nil)
 	if err != nil {
-		return nil, err
+		return nil, unsent(ctx, from, false, err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, errors.Join(notServed(from, resp), resp.Body.Close())

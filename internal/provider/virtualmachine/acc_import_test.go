@@ -36,7 +36,7 @@ func TestAccVirtualMachine_nameTaken(t *testing.T) {
 	story(t, l, []string{name}, resource.TestStep{
 		Config: config,
 		ExpectError: inOrder("Name already taken", "A VM named", name, `exists already on host "kvm2", with UUID`, id,
-			"terraform import", id),
+			"terraform import", id, "terraform destroy -refresh=false"),
 	}, resource.TestStep{
 		// As it says: by UUID.
 		Config: existing, ResourceName: address, ImportState: true, ImportStateId: id, ImportStatePersist: true,

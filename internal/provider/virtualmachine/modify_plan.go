@@ -2,6 +2,8 @@ package virtualmachine
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -137,7 +139,7 @@ func (r *Resource) checkPin(config *model) diag.Diagnostics {
 		return nil
 	}
 	problems := []fleet.Problem{*problem}
-	sayDestroyAnyway(problems)
+	sayDestroyAnyway(problems, false)
 	return tfdiag.Problems(problems, keyed...)
 }
 
@@ -206,7 +208,6 @@ func (r *Resource) checkWithFleet(
 			blockers, err = r.checkMove(ctx, p, desired.PlannedObjects)
 			problems = append(problems, blockers...)
 		}
-		sayDestroyAnyway(problems)
 		diags.Append(r.checkOwners(ctx, p.state, desired)...)
 		diags.Append(r.warnOfRemovedVolumes(p.config, p.state)...)
 	}
@@ -214,8 +215,30 @@ func (r *Resource) checkWithFleet(
 		diags.Append(r.planFailure(ctx, p.config, p.state, "plan", err).Error())
 	}
 	problems = append(problems, r.checkVariables(p, desired)...)
+	sayDestroyAnyway(problems, isNew)
 	diags.Append(tfdiag.Problems(problems, keyed...)...)
 	return diags
+}
+
+// replaceAnyway is part of the remedy of errors that refuse a change. With -replace, Terraform plans the change before
+// the replacement, and doesn't say that it will replace the VM. Of a tainted VM, it plans only the new one.
+const replaceAnyway = "To replace the VM, use \"terraform taint\": -replace plans this change first, too."
+
+// destroyOthers is part of the remedy of errors that refuse a new VM: "terraform destroy" plans it too, and then
+// destroys nothing.
+const destroyOthers = "To destroy the resources that the state has, use \"terraform destroy -refresh=false\", which " +
+	"doesn't plan this VM first."
+
+// sayDestroyAnyway adds to the first error how to destroy or replace the VM nevertheless. Of a VM that would be new, it
+// says how to destroy the others.
+func sayDestroyAnyway(problems []fleet.Problem, isNew bool) {
+	anyway := tfdiag.DestroyAnyway + " " + replaceAnyway
+	if isNew {
+		anyway = destroyOthers
+	}
+	if i := slices.IndexFunc(problems, func(p fleet.Problem) bool { return !p.Warning }); i >= 0 {
+		problems[i].Remedy = strings.TrimSpace(problems[i].Remedy + " " + anyway)
+	}
 }
 
 // unplanned returns the storage pools and images of disks that no resource creates, as far as they are known. Terraform

@@ -617,6 +617,12 @@ func TestPlan_restart(t *testing.T) {
 				wantValue(t, "restart_required", m.RestartRequired, types.BoolValue(true))
 			},
 		},
+		"restarted for what a booted guest doesn't read": {
+			before:  withIgnition(in{"config_wo_version": "1"}).with(in{"update_policy": "Restart"}),
+			config:  withIgnition(in{"config_wo_version": "2"}).with(in{"update_policy": "Restart"}),
+			changes: "ignition status_reason ip_addresses",
+			says:    []string{"Warning: Virtual machine will be restarted", "a guest that has booted ignores", "\"Stage\""},
+		},
 		"restarted, with what an apply that failed has left": {
 			before: before("Restart"), config: cpuMode("Restart"), seen: waiting,
 			changes:    "cpu status_reason ip_addresses restart_required",

@@ -219,7 +219,8 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	} else {
 		moved := vm
 		if vm, err = r.Data.Fleet.Update(working, text(state.ID), last, desired); err != nil {
-			resp.Diagnostics.Append(failureAt(plan.failureOn(last, "update", err, began).Within(working)))
+			f := plan.withinGrace(plan.failureOn(last, "update", err, began).Within(working))
+			resp.Diagnostics.Append(failureAt(f))
 		}
 		switch {
 		case vm == nil:
@@ -283,7 +284,8 @@ func (r *Resource) Delete(ctx context.Context, req resource.DeleteRequest, resp 
 	defer cancel()
 	report, err := r.Data.Fleet.Delete(ctx, text(state.ID), last, grace)
 	if err != nil {
-		resp.Diagnostics.Append(state.failureAfter("delete", err, began).Within(ctx).Error())
+		f := state.withinGrace(state.failureAfter("delete", err, began).Within(ctx))
+		resp.Diagnostics.Append(f.Error())
 		return
 	}
 	if report != nil && len(report.KeptDisks) > 0 {

@@ -250,17 +250,6 @@ func (p planning) planUnknown(o *outcome) {
 	}
 }
 
-// replaceAnyway is part of the remedy of errors that refuse a change. With -replace, Terraform plans the change before
-// the replacement, and doesn't say that it will replace the VM. Of a tainted VM, it plans only the new one.
-const replaceAnyway = "To replace the VM, use \"terraform taint\": -replace plans this change first, too."
-
-// sayDestroyAnyway adds to the first error how to destroy or replace the VM nevertheless.
-func sayDestroyAnyway(problems []fleet.Problem) {
-	if i := slices.IndexFunc(problems, func(p fleet.Problem) bool { return !p.Warning }); i >= 0 {
-		problems[i].Remedy = strings.TrimSpace(problems[i].Remedy + " " + tfdiag.DestroyAnyway + " " + replaceAnyway)
-	}
-}
-
 func (p planning) restartRefused(changes []domain.Change) diag.Diagnostics {
 	return tfdiag.Problems([]fleet.Problem{{
 		Attribute: changes[0].Path,
@@ -349,6 +338,10 @@ func (p planning) restartWarning(changes []domain.Change, left []string) diag.Di
 	if len(left) > 0 {
 		said += fmt.Sprintf("\n\nThe restart also makes these. An apply that failed has left them in the definition, and "+
 			"they aren't declared any more:\n  - %s\n\n%s", strings.Join(left, "\n  - "), leftRemedy)
+	}
+	if slices.ContainsFunc(changes, func(c domain.Change) bool { return isPartOf(c.Path, ignitionName) }) {
+		said += "\n\nIgnition runs at a guest's first boot: a guest that has booted ignores the change of ignition, with and " +
+			"without a restart. update_policy = \"Stage\" makes the change without one."
 	}
 	return diag.NewAttributeWarningDiagnostic(path.Root("update_policy"),
 		"Virtual machine will be restarted: "+text(p.state.Name), said)

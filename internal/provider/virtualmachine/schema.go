@@ -111,13 +111,13 @@ var policyAttributes = attributes{
 	"placement": schema.SingleNestedAttribute{
 		MarkdownDescription: "Where a VM without `host` may be, when it is created, and when a migration or a drain " +
 			"chooses a host. A change doesn't move the VM. If the `target_host` of a `virtfleet_migration` lacks " +
-			"`host_labels`, the plan only warns.",
+			"`host_labels`, the plan only warns. Default: any host.",
 		Attributes: placementAttributes,
 		CustomType: placementType,
 		Optional:   true,
 	},
 	"labels": schema.MapAttribute{
-		MarkdownDescription: "Labels of the VM, kept in its metadata.",
+		MarkdownDescription: "Labels of the VM, kept in its metadata. Default: none.",
 		ElementType:         types.StringType,
 		Optional:            true,
 		Validators:          []validator.Map{mapvalidator.KeysAre(stringvalidator.LengthAtLeast(1))},

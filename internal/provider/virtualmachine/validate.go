@@ -34,6 +34,7 @@ func (r *Resource) ValidateConfig(
 		return
 	}
 	resp.Diagnostics.Append(config.validate()...)
+	resp.Diagnostics.Append(config.warnOfGrace(ctx)...)
 }
 
 // tolerated matches attributes for which imported VMs may have values that the provider wouldn't set itself. The plan
