@@ -36,7 +36,7 @@ func (r *networkResource) Read(ctx context.Context, req resource.ReadRequest, re
 	answers := hostset.Ask(ctx, asked, func(ctx context.Context, h *libvirt.Host) (*network.State, error) {
 		return network.Read(ctx, h, state.Name.ValueString())
 	})
-	answers, last, diags := onhosts.OwnRecorded(ctx, r.Data, noun(state.Name), asked, answers, state.HostStates,
+	answers, last, diags := onhosts.OwnRecorded(ctx, noun(state.Name), asked, answers, state.HostStates,
 		func(s network.State) string { return s.UUID }, resp.Private)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(state.takeSettings(ctx, hostset.Found(answers), declared, left)...)

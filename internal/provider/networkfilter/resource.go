@@ -193,7 +193,7 @@ func (r *filterResource) Read(ctx context.Context, req resource.ReadRequest, res
 	answers := hostset.Ask(ctx, asked, func(ctx context.Context, h *libvirt.Host) (*network.FilterState, error) {
 		return network.ReadFilter(ctx, h, name)
 	})
-	answers, last, diags := onhosts.OwnRecorded(ctx, r.Data, state.noun(), asked, answers, state.HostStates,
+	answers, last, diags := onhosts.OwnRecorded(ctx, state.noun(), asked, answers, state.HostStates,
 		func(s network.FilterState) string { return s.UUID }, resp.Private)
 	resp.Diagnostics.Append(diags...)
 	o, diags := onhosts.Observe(onhosts.Question[network.FilterState]{

@@ -207,29 +207,16 @@ func Observe[T any](q Question[T]) (o Observation[T], diags diag.Diagnostics) {
 	}
 	_, unconfigured := Known(q.Data, q.Hosts, q.Last)
 	found := renamed(q.Data, q.Last) && len(o.Found) > 0
-	if len(unconfigured) > 0 && !found && !o.underNewKeys(q, len(unconfigured)) {
+	if len(unconfigured) > 0 && !found {
 		diags.AddWarning("Host is not configured any more", fmt.Sprintf("The %s was last seen on %s, which is no longer "+
-			"in the provider's hosts. Unless that host only has another key now, the next apply removes it from the state, "+
-			"and leaves it on that host.", q.Noun, strings.Join(unconfigured, ", ")))
+			"in the provider's hosts. The next apply removes it from the state, and leaves it on that host.", q.Noun,
+			strings.Join(unconfigured, ", ")))
 	}
 	keep := silent || q.allFenced()
 	missing := q.Restored && len(o.States) > 0 && len(unconfigured) == 0
 	o.Gone = len(o.Found) == 0 && !keep && !missing
 	o.Keep = len(o.Found) == 0 && keep
 	return o, diags
-}
-
-// underNewKeys reports whether the object was found under as many keys that are new as are no longer configured: a
-// resource on all hosts is on its former hosts, which have other keys now.
-func (o Observation[T]) underNewKeys(q Question[T], unconfigured int) bool {
-	last := value.StringMap(q.Last)
-	found := 0
-	for _, a := range o.Found {
-		if _, was := last[a.Host]; !was {
-			found++
-		}
-	}
-	return q.Hosts.IsNull() && found >= unconfigured
 }
 
 // severalHave is the failure if more hosts have an object with the resource's UUID than had it under their former keys:

@@ -38,16 +38,12 @@ func record(ctx context.Context, private meta.PrivateWriter, uuids []string) dia
 // OwnRecorded returns the answers of the hosts without the objects that aren't the resource's: the UUIDs and hosts that
 // are recorded in private tell them apart, by the rules of own. last are the host_states in the state. OwnRecorded
 // returns them with Missing for each name that leads to another host now, and warns about each that doesn't have the
-// object, in which noun names the resource. It leaves out the former key of a host that has another one now, if other
-// hosts of the resource keep theirs: see Asked. It also records the UUIDs of the objects that it returns, and which
-// hosts have them.
+// object, in which noun names the resource. It also records the UUIDs of the objects that it returns, and which hosts
+// have them.
 func OwnRecorded[T any](
-	ctx context.Context, data *meta.Data, noun string, hosts hostset.Set, answers []hostset.Answer[T], last types.Map,
+	ctx context.Context, noun string, hosts hostset.Set, answers []hostset.Answer[T], last types.Map,
 	uuid func(T) string, private meta.Private,
 ) ([]hostset.Answer[T], types.Map, diag.Diagnostics) {
-	if !renamed(data, last) {
-		last = withoutFormerKeys(ctx, data.Fleet.Connections(), last, private)
-	}
 	last, others := sameHosts(ctx, hosts, last, private)
 	uuids, diags := recorded(ctx, private)
 	answers = own(answers, last, uuid, uuids...)

@@ -31,7 +31,7 @@ func TestOwnRecorded(t *testing.T) {
 		return a
 	}
 	silent := hostset.Answer[string]{Host: "kvm2", Err: errors.New("silent")}
-	imported, data := types.MapNull(types.StringType), newData(t, nil)
+	imported := types.MapNull(types.StringType)
 	renamed := value.NewStringMap(map[string]string{"a": Active})
 	both := value.NewStringMap(map[string]string{"a": Active, "b": Active})
 	type answers = []hostset.Answer[string]
@@ -58,7 +58,7 @@ func TestOwnRecorded(t *testing.T) {
 			[]string{"x", "y", "v"},
 		},
 	} {
-		own, _, diags := OwnRecorded(t.Context(), data, "network", nil, step.answers, step.last,
+		own, _, diags := OwnRecorded(t.Context(), "network", nil, step.answers, step.last,
 			func(s string) string { return s }, private)
 		if got := hostNames(hostset.Found(own)); diags.HasError() || !slices.Equal(got, step.own) {
 			t.Errorf("%s: own: %v, want %v; %v", step.what, got, step.own, diags)

@@ -38,7 +38,8 @@ func sameHosts(
 	if private == nil {
 		return states, nil
 	}
-	known := hostUUIDs(ctx, private)
+	var known map[string]string
+	_, _ = meta.ReadPrivate(ctx, private, hostsKey, &known)
 	if len(known) == 0 {
 		return states, nil
 	}
@@ -62,40 +63,6 @@ func sameHosts(
 		}
 	}
 	return value.NewStringMap(is), others
-}
-
-// hostUUIDs returns what private has recorded under hostsKey.
-func hostUUIDs(ctx context.Context, private meta.PrivateReader) (known map[string]string) {
-	_, _ = meta.ReadPrivate(ctx, private, hostsKey, &known)
-	return known
-}
-
-// withoutFormerKeys returns states, the resource's host_states, without the keys that the provider's hosts no longer
-// have because their hosts have other keys now: libvirt's UUIDs of the hosts in private say so. all are the configured
-// hosts.
-func withoutFormerKeys(
-	ctx context.Context, all hostset.Set, states types.Map, private meta.PrivateReader,
-) types.Map {
-	if private == nil {
-		return states
-	}
-	is, known := value.StringMap(states), hostUUIDs(ctx, private)
-	var now []string
-	for _, name := range value.Keys(is) {
-		if _, configured := all.Host(name); configured || known[name] == "" {
-			continue
-		}
-		if now == nil { // Only then the hosts are asked.
-			now = slices.Collect(maps.Values(uuidsOf(ctx, all)))
-		}
-		if slices.Contains(now, known[name]) {
-			delete(is, name)
-		}
-	}
-	if now == nil {
-		return states
-	}
-	return value.NewStringMap(is)
 }
 
 // replacedWarning says that keys lead to other hosts, which don't have the object of the resource. Without that, a

@@ -164,7 +164,7 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 	}
 	hosts := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
 	r.Data.Fleet.ReadAhead(hosts.Names()) //nolint:contextcheck // It outlives this reading.
-	answers, last, diags := onhosts.OwnRecorded(ctx, r.Data, state.noun(), hosts,
+	answers, last, diags := onhosts.OwnRecorded(ctx, state.noun(), hosts,
 		storage.PoolOn(ctx, hosts, state.Name.ValueString()), state.HostStates, uuidOf, resp.Private)
 	resp.Diagnostics.Append(diags...)
 	seen, diags := onhosts.Observe(onhosts.Question[storage.HostPool]{
