@@ -501,7 +501,8 @@ func TestShortenReason(t *testing.T) {
 		t.Errorf("a cancelled step gives %q as its reason", got)
 	}
 
-	if got := shortenReason("It failed. " + strings.Repeat("half a remedy ", reasonLimit)); got != "It failed. …" {
+	cause := strings.Repeat("a long cause ", reasonLimit/20) + "ends."
+	if got := shortenReason(cause + strings.Repeat(" half a remedy", reasonLimit)); got != cause+" …" {
 		t.Errorf("got %q", got)
 	}
 

@@ -284,7 +284,7 @@ func (e *lateError) Is(target error) bool { return target == context.DeadlineExc
 
 // reasonLimit is how many bytes of the reason of a failure are recorded: a host may have hundreds of VMs, and the size
 // of its record is limited.
-const reasonLimit = 600
+const reasonLimit = 1000
 
 // shortenReason truncates a text that is longer than reasonLimit, after a sentence if one ends there: half a remedy
 // can't be followed.
@@ -298,7 +298,7 @@ func shortenReason(text string) string {
 		end--
 	}
 
-	if whole := strings.LastIndex(text[:end], ". "); whole > 0 {
+	if whole := strings.LastIndex(text[:end], ". "); whole > reasonLimit/2 {
 		return text[:whole+1] + " …"
 	}
 

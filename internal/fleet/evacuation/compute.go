@@ -197,7 +197,9 @@ func blockerTexts(ways map[string][]migration.Blocker) []string {
 }
 
 // lastingTexts returns why no host could accept the VM in any state, as blockerTexts does.
-func lastingTexts(ways map[string][]migration.Blocker) []string { return textsOf(ways, lastingBlockers) }
+func lastingTexts(ways map[string][]migration.Blocker) []string {
+	return textsOf(ways, lastingBlockers)
+}
 
 func textsOf(
 	ways map[string][]migration.Blocker, selected func([]migration.Blocker) []migration.Blocker,

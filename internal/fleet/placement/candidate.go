@@ -124,12 +124,7 @@ func (c *candidate) judgeMemory(p *Scheduler, d Desired) {
 	c.weigh(p, d)
 	p.reservations.mu.Unlock()
 
-	room := c.free
-	if !status.StartsOnCreate(d.Strategy()) {
-		room = c.MemoryLimit() // It needs no memory yet, but must fit once it is started.
-	}
-
-	if wanted := d.memoryOn(c.Host); wanted > room {
+	if wanted := d.memoryOn(c.Host); wanted > c.free {
 		c.refuse("memory.size", "it needs %s of memory, including QEMU's own; %s of %s are free",
 			domain.FormatSize(wanted), domain.FormatSize(c.free), domain.FormatSize(c.MemoryLimit()))
 	}

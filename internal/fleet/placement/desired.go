@@ -202,16 +202,7 @@ func (d Desired) memory() uint64 {
 	return d.Spec.UsableMemory()
 }
 
-// startMemoryOn is memoryOn for the room that a new VM needs at once. A VM that stays off needs none yet.
-func (d Desired) startMemoryOn(h *inventory.Host) uint64 {
-	if !status.StartsOnCreate(d.Strategy()) {
-		return 0
-	}
-
-	return d.memoryOn(h)
-}
-
-// memoryOn returns how much of the host's memory a new VM uses while it runs, including what QEMU needs.
+// memoryOn returns how much of the host's memory a new VM uses, including what QEMU needs.
 func (d Desired) memoryOn(h *inventory.Host) uint64 {
 	if d.memory() == 0 || h.Config.OvercommitGuestOverhead {
 		return d.memory()

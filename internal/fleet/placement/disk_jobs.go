@@ -141,8 +141,7 @@ func (d Desired) resizedLive(vm *inventory.VM) map[string]string {
 	return targets
 }
 
-// unpluggedDisks returns the targets of the disks that the running VM has and that the configuration doesn't leave to
-// it.
+// unpluggedDisks returns the targets of the disks that the change takes from the running VM at once.
 func (d Desired) unpluggedDisks(vm *inventory.VM) map[string]bool {
 	targets := map[string]bool{}
 	if vm.LiveSpec == nil {
@@ -161,12 +160,20 @@ func (d Desired) unpluggedDisks(vm *inventory.VM) map[string]bool {
 
 	kept := d.keptUses(have)
 	renamed := slices.Collect(maps.Values(d.Renamed))
+	unplugged := map[string]bool{}
+
+	// A disk that only the next start takes away stays in QEMU.
+	if live := vm.RunningSpec(d.Spec); live != nil {
+		for _, c := range domain.Changes(*live, d.Spec) {
+			unplugged[c.Path] = c.Live
+		}
+	}
 
 	for _, use := range have {
 		stays := slices.ContainsFunc(kept, func(k domain.DiskUse) bool { return k.Key == use.Key })
 		held := !d.AsksAgain(vm) && slices.Contains(vm.LiveSpec.Held, "disks."+use.Key)
 
-		if !stays && !held && !slices.Contains(renamed, use.Key) {
+		if !stays && !held && !slices.Contains(renamed, use.Key) && unplugged["disks."+use.Key] {
 			targets[at[use.Key]] = true
 		}
 	}

@@ -206,7 +206,7 @@ func (p *Scheduler) reserve(ctx context.Context, h *inventory.Host, d Desired) (
 			continue
 		}
 
-		r := reservationFor(d.Stamp(), d.startMemoryOn(h), c.wish.hostUse())
+		r := reservationFor(d.Stamp(), d.memoryOn(h), c.wish.hostUse())
 		r.defined, r.pools, r.growth = c.wish.Spec.HostUse(), d.poolDemands(ctx, h), d.newGrowth(ctx, h)
 
 		refused, err := p.addReservation(ctx, h, d.Spec.Name, r)

@@ -113,35 +113,3 @@ func TestPick_avoidsThoseThatWereToldToCome(t *testing.T) {
 		}
 	}
 }
-
-// TestJudgeMemory_stopped: a VM that stays off fits where no memory is free, but only where it can run one day.
-func TestJudgeMemory_stopped(t *testing.T) {
-	t.Parallel()
-
-	for name, test := range map[string]struct {
-		strategy  string
-		gib       uint64
-		problems  int
-		committed string
-	}{
-		"starts":           {"Always", 8, 1, "60"},
-		"starts with room": {"Always", 8, 0, "50"},
-		"stays off":        {"Halted", 8, 0, "60"},
-		"started by hand":  {"Manual", 8, 0, "60"},
-		"can run nowhere":  {"Halted", 80, 1, "1"},
-		"can't be started": {"Always", 80, 1, "1"},
-	} {
-		p, all, d := spread()
-		d.Metadata.RunStrategy = test.strategy
-		*d.Spec.Memory.Size = test.gib << 30
-		all[0].View.Domains["big"] = inventory.NewEntry(libvirt.Domain{
-			Name: "big", UUID: "big", State: libvirt.Running, LiveXML: `<domain type='qemu'><name>big</name>` +
-				`<memory unit='GiB'>` + test.committed + `</memory><os><type>hvm</type></os></domain>`,
-		})
-
-		c := candidate{Reply: all[0]}
-		if c.judgeMemory(p, d); len(c.problems) != test.problems {
-			t.Errorf("%s: %+v", name, c.problems)
-		}
-	}
-}

@@ -76,76 +76,17 @@ func (p *Scheduler) planCreate(
 	return problems
 }
 
-// reservationOf returns what a new VM needs of the host.
+// reservationOf returns what a new VM needs of the host. One that stays off needs no memory once it is created.
 func (c *candidate) reservationOf(d Desired, start plannedStart) reservation {
-	r := reservationFor(d.Stamp(), d.startMemoryOn(c.Host), c.wish.hostUseOn(c.Host.Name))
+	memory := d.memoryOn(c.Host)
+	if start.off {
+		memory = 0
+	}
+
+	r := reservationFor(d.Stamp(), memory, c.wish.hostUseOn(c.Host.Name))
 	r.uuid = start.uuid
 
 	return r
-}
-
-// planSomewhere finds a host that can take a new VM together with the others that are planned there. It returns a
-// warning if there is none: each of them could have a host alone. The others may be placed differently when they are
-// created, so that this is no error.
-func (p *Scheduler) planSomewhere(
-	ctx context.Context, d Desired, start plannedStart, fit []candidate,
-) []inventory.Problem {
-	var refused []string
-
-	for _, c := range fit {
-		start.reservation = c.reservationOf(d, start)
-		if start.off && !start.apart() {
-			return nil // It needs nothing that others may take.
-		}
-
-		start.has = offerTo(ctx, c.Reply, start.use, start.uuid)
-		start.likely = c.Host.Name
-
-		blockers, others := p.planLikely(c.Reply, d.Spec.Name, start)
-		if len(blockers) == 0 {
-			return nil
-		}
-
-		for _, b := range blockers {
-			refused = append(refused, fmt.Sprintf("  - host %q, with the %d that may come there, too: %s", c.Host.Name, others,
-				b.Message))
-		}
-	}
-
-	return []inventory.Problem{{
-		Summary: placeSummary, Warning: true,
-		Detail: fmt.Sprintf("VM %q may not be placed: the others that are planned need the hosts, too.\n%s", d.Spec.Name,
-			strings.Join(refused, "\n")),
-		Remedy: "Make room on a host, add one, or have fewer VMs.",
-	}}
-}
-
-// planLikely records the likely host of a VM, unless it can't take the VM together with the others that are planned
-// there. Then it returns what blocks it, and how many these are.
-func (cy *Capacity) planLikely(
-	on inventory.Reply, name string, s plannedStart,
-) (blockers []migration.Blocker, others int) {
-	cy.reservations.mu.Lock()
-	defer cy.reservations.mu.Unlock()
-
-	there := make(map[string]plannedStart)
-
-	for other, o := range cy.reservations.planned {
-		if other != name && !o.runs && (o.host == s.likely || o.likely == s.likely) {
-			there[other] = o
-		}
-	}
-
-	if blockers = cy.blockersTogether(on, name, s.reservation, there); len(blockers) > 0 {
-		return blockers, len(there)
-	}
-
-	if mine, ok := cy.reservations.planned[name]; ok {
-		mine.likely, mine.reservation = s.likely, s.reservation
-		cy.reservations.planned[name] = mine
-	}
-
-	return nil, 0
 }
 
 // planUpdate is planStart for a VM that is off.
@@ -309,15 +250,13 @@ func (cy *Capacity) recordStart(name string, s plannedStart) (others map[string]
 	cy.reservations.mu.Lock()
 	defer cy.reservations.mu.Unlock()
 
-	if cy.reservations.planned == nil {
-		cy.reservations.planned = make(map[string]plannedStart)
+	for other, o := range cy.reservations.planned {
+		if s.uuid != "" && o.uuid == s.uuid {
+			cy.reservations.unplan(other)
+		}
 	}
 
-	maps.DeleteFunc(cy.reservations.planned, func(_ string, o plannedStart) bool {
-		return s.uuid != "" && o.uuid == s.uuid
-	})
-
-	cy.reservations.planned[name] = s
+	cy.reservations.plan(name, s)
 	others = maps.Clone(cy.reservations.planned)
 	delete(others, name)
 

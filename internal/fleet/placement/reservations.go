@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
@@ -25,6 +26,10 @@ type reservations struct {
 	expected map[string]map[string]reservation
 	// planned are the VMs that checked plans start, by name. They count only in warnings of other plans.
 	planned map[string]plannedStart
+	// plannedOn are those of them that don't run, by the host that they will have or are likely to have.
+	plannedOn map[string]map[string]plannedStart
+	// roomWarnings counts the new VMs for which no host may be left.
+	roomWarnings atomic.Int32
 	// placing are the locks that this run has on hosts' room, by host. joining is held, by host, by the operation that
 	// takes such a lock.
 	placing map[string]*placingLock
@@ -124,7 +129,7 @@ func (cy *Capacity) noteChoice(h *inventory.Host, name string, r reservation) {
 
 	if s, ok := cy.reservations.planned[name]; ok && s.host == "" {
 		s.likely = h.Name
-		cy.reservations.planned[name] = s
+		cy.reservations.plan(name, s)
 	}
 }
 

@@ -43,8 +43,9 @@ func (r *Resource) ModifyPlan(
 		return
 	}
 	if !again && !req.State.Raw.IsNull() && !r.Data.Unknown { // The maintenance of another host is replaced.
-		_, diags := r.explainEnd(ctx, &state)
-		resp.Diagnostics.Append(diags...)
+		resp.Diagnostics.Append(r.planEnd(ctx, &state, resp.Private)...)
+	} else if again {
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateRestarts, nil)...)
 	}
 	plan.Drained, plan.Results = types.BoolValue(true), types.ListUnknown(resultType)
 	rests := again && !plan.MoveStopped.IsUnknown() && plan.leavesHost(&state)
@@ -120,11 +121,16 @@ func (r *Resource) planDestroy(
 	if resp.Diagnostics.HasError() || !r.Asks("delete", noun, &resp.Diagnostics) {
 		return
 	}
-	end, diags := r.explainEnd(ctx, &state)
-	resp.Diagnostics.Append(diags...)
-	if end != nil {
-		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateRestarts, end.Restarts)...)
+	resp.Diagnostics.Append(r.planEnd(ctx, &state, resp.Private)...)
+}
+
+// planEnd explains the end of the maintenance, and records which running VMs it shuts down.
+func (r *Resource) planEnd(ctx context.Context, m *model, private meta.PrivateWriter) diag.Diagnostics {
+	end, diags := r.explainEnd(ctx, m)
+	if end == nil { // An earlier plan's list must not stay.
+		return append(diags, meta.WritePrivate(ctx, private, privateRestarts, nil)...)
 	}
+	return append(diags, meta.WritePrivate(ctx, private, privateRestarts, end.Restarts)...)
 }
 
 // privateRestarts are the UUIDs of the running VMs that the planned end of the maintenance shuts down.

@@ -77,6 +77,7 @@ func (r *Resource) Create(ctx context.Context, req resource.CreateRequest, resp 
 	}
 	plan.setSteps(results, err == nil)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
+	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateRestarts, nil)...) // It may replace one.
 }
 
 // Read compares the state with the host's record. An unreachable host may have been switched off for its maintenance. A

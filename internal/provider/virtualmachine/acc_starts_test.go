@@ -20,11 +20,9 @@ func TestAccVirtualMachine_startsOfOnePlan(t *testing.T) {
 		one := tinyVM(prefix + "off").with(hcl{
 			"memory": `{ size = "128Mi" }`, "host": quote(h.Name), "run_strategy": quote(off),
 		})
-		// The host has memory for one of them, but both can be off.
-		idle := tinyVM(prefix + "idle").with(hcl{"memory": `{ size = "128Mi" }`, "run_strategy": quote("Halted")})
 		tf.Config(t, acctest.Block{Lab: l, Hosts: []acctest.Host{{
 			Of: h, Settings: "memory_limit = \"200Mi\"\novercommit_guest_overhead = true",
-		}}}.String()+one.named("off")+idle.named("idle")+strings.ReplaceAll(added, "NAME", prefix+"new"))
+		}}}.String()+one.named("off")+strings.ReplaceAll(added, "NAME", prefix+"new"))
 	}
 	added := tinyVM("NAME").with(hcl{"memory": `{ size = "128Mi" }`}).named("new")
 	config("Halted", "")
