@@ -131,10 +131,7 @@ func (g Group) block() block {
 // align aligns a running VM's spec. Values that its guest changes become those that it was started with.
 func (g Group) align(live *Spec, persistent Values) {
 	if len(live.Started) > 0 {
-		said := Values{}
-		maps.Copy(said, persistent)
-		maps.Copy(said, live.Started)
-		persistent = said
+		persistent = withRecorded(g.rows(), "", persistent, live.Values, live.Started)
 	}
 	live.Values = g.rows().align(live.Values, persistent)
 }

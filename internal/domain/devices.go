@@ -108,7 +108,7 @@ func (t devices[V]) block() block {
 		align: func(live *Spec, persistent Spec) {
 			t.alignKeys(live, persistent)
 			t.eachFacts(t.in(live), *t.in(&persistent), func(device, other V) Values {
-				return t.attributes.align(*t.values(&device), t.startedWith(other, live.Started))
+				return t.attributes.align(*t.values(&device), t.startedWith(other, device, live.Started))
 			})
 		},
 		complete: func(persistent *Spec, live Spec) {

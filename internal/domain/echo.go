@@ -7,24 +7,28 @@ import "maps"
 // them apart, see StartedBefore.
 
 // startedWith returns the values of a device in the persistent definition, with those that are recorded of its run.
-func (t devices[V]) startedWith(persistent V, started Values) Values {
+func (t devices[V]) startedWith(persistent, live V, started Values) Values {
 	said := *t.values(&persistent)
 	if t.runPath == nil || len(started) == 0 {
 		return said
 	}
-	return withRecorded(t.attributes, said, started, t.runPath(persistent))
+	return withRecorded(t.attributes, t.runPath(persistent), said, *t.values(&live), started)
 }
 
-// withRecorded returns values with those that are recorded under the path.
-func withRecorded(of rows, values, started Values, path string) Values {
+// withRecorded returns values with those that are recorded under the path and that still hold: one that was changed
+// while the VM ran, or whose device was unplugged and plugged in again, is no longer what runs. What the guest changes
+// (Attribute.Moves) always holds.
+func withRecorded(of rows, path string, values, live, started Values) Values {
 	all := maps.Clone(values)
 	for _, a := range of {
-		if was, recorded := started[join(path, a.Name)]; recorded {
-			if all == nil {
-				all = Values{}
-			}
-			all[a.Name] = was
+		was, recorded := started[join(path, a.fact())]
+		if !recorded || !a.Moves && !a.same(was, live[a.fact()]) {
+			continue
 		}
+		if all == nil {
+			all = Values{}
+		}
+		all[a.fact()] = was
 	}
 	return all
 }
@@ -39,7 +43,7 @@ func (t devices[V]) dropEchoes(live *Spec, definition, want Spec) {
 			continue
 		}
 		other := declared[key]
-		wanted, said := *t.values(&other), t.startedWith(defined[old], live.Started)
+		wanted, said := *t.values(&other), t.startedWith(defined[old], device, live.Started)
 		*t.values(&device) = maps.Clone(*t.values(&device))
 		for _, a := range t.attributes {
 			value, isDeclared := wanted[a.Name]
@@ -52,14 +56,14 @@ func (t devices[V]) dropEchoes(live *Spec, definition, want Spec) {
 }
 
 // recordEchoes adds to started the values of attributes that the running VM has as its persistent definition says, and
-// which could be libvirt's as well once the definition no longer has them.
+// which could be libvirt's as well once the definition no longer has them. It replaces a record that no longer holds.
 func recordEchoes(of rows, path string, started, live, persistent Values) {
 	for _, a := range of {
 		was := persistent[a.fact()]
-		if _, recorded := started[join(path, a.fact())]; recorded || !a.Echo || was == "" || was == Auto {
+		if !a.Echo || was == "" || was == Auto || !a.same(was, live[a.fact()]) {
 			continue
 		}
-		if a.same(was, live[a.fact()]) {
+		if before, recorded := started[join(path, a.fact())]; !recorded || !a.Moves && !a.same(before, was) {
 			started[join(path, a.fact())] = was
 		}
 	}

@@ -112,3 +112,51 @@ func TestStarted_takenFromTheDefinition(t *testing.T) {
 		}
 	}
 }
+
+// TestStarted_changedSince: a value that was recorded with another one's staged change, and that was then changed while
+// the VM ran, says nothing of the value that libvirt has put in its place. It is recorded anew when it may matter again.
+func TestStarted_changedSince(t *testing.T) {
+	t.Parallel()
+	vm := func(run, average, inNIC string) Spec {
+		run = strings.Replace(run, "<run>", `<run xmlns="`+RunNamespace+`">`, 1)
+		if average != "" {
+			inNIC += `<bandwidth><inbound average="` + average + `"/></bandwidth>`
+		}
+		return parse(t, `<domain type="kvm"><name>v</name><metadata>`+run+`</metadata><os><type>hvm</type></os><devices>`+
+			`<interface type="network"><mac address="52:54:00:00:00:01"/><source network="lan" portgroup="slow"/>`+inNIC+
+			`<model type="virtio"/><alias name="ua-net-lan"/></interface></devices></domain>`).Spec()
+	}
+	const mtu, path, record = `<mtu size="9000"/>`, "interfaces.lan.bandwidth.inbound.average",
+		"interfaces.52:54:00:00:00:01.bandwidth.inbound.average"
+	wanted := func(average string) Spec {
+		return Spec{Interfaces: map[string]Interface{"lan": {
+			Network: "lan", MAC: "52:54:00:00:00:01", Values: Values{"mtu": "9000", "bandwidth.inbound.average": average},
+		}}}
+	}
+	compared := func(runs, known, want Spec) []Change {
+		now := FollowDefinition(WithoutLibvirtDefaults(*AlignKeys(&runs, &known), known), known, want)
+		return slices.DeleteFunc(Changes(now, want), func(c Change) bool { return c.Path != path })
+	}
+	before := vm("", "1000", "")
+	started := StartedBefore(before, before, []Change{{Path: "interfaces.lan.mtu"}})
+	if started[record] != "1000" {
+		t.Fatalf("the record is %v", started)
+	}
+	run := Spec{Started: started}.RunXML()
+	if found := compared(vm(run, "1000", ""), vm("", "", mtu), wanted("0")); len(found) != 1 {
+		t.Errorf("before it is changed in what runs, to be changed is %v", found)
+	}
+	for name, run := range map[string]string{"no record": "", "a record": run} {
+		runs, staged := vm(run, "500", ""), vm("", "", mtu)
+		if found := Pending(runs, staged); len(found) != 1 || found[0].Path != "interfaces.lan.mtu" {
+			t.Errorf("with %s, pending is %v", name, found)
+		}
+		if found := compared(runs, staged, wanted("0")); len(found) > 0 {
+			t.Errorf("with %s, to be changed is %v", name, found)
+		}
+	}
+	runs, staged := vm(run, "700", ""), vm("", "700", mtu)
+	if again := StartedBefore(runs, staged, []Change{{Path: path}}); again[record] != "700" {
+		t.Errorf("changed while the VM ran, the record is %v", again)
+	}
+}

@@ -145,7 +145,7 @@ func TestUnfinished_ofDisks(t *testing.T) {
 	}
 	medium := Spec{Disks: map[string]Disk{}, Medium: &DiskSource{File: "/b.iso"}}
 	paths := []string{"disks." + MediumKey + ".source"}
-	if _, back, left := medium.TakeBack(paths, drive("/b.iso"), drive("/a.iso")); len(back)+len(left) > 0 {
-		t.Errorf("of the medium, taken back are %q, left %q", back, left)
+	if _, taken := medium.TakeBack(paths, drive("/b.iso"), drive("/a.iso")); len(taken.Paths)+len(taken.Staying) > 0 {
+		t.Errorf("of the medium, taken back are %q, left %q", taken.Paths, taken.Staying)
 	}
 }

@@ -16,7 +16,7 @@ func (d *drainRun) gatherInput(ctx context.Context) error {
 
 	for {
 		in, onItsWay, err := d.drainer.evacuationInput(ctx, d.host, inputQuery{
-			moveStopped: d.MoveStopped, askQEMU: true, atRest: true, stuck: stuck, unsafe: d.unsafeNow(),
+			turn: d.turn, moveStopped: d.MoveStopped, askQEMU: true, atRest: true, stuck: stuck, unsafe: d.unsafeNow(),
 		})
 		if err != nil {
 			return err

@@ -31,6 +31,7 @@ type drainRun struct {
 	Drain
 	drainer *Drainer
 	host    *inventory.Host
+	turn    *turn
 
 	// since is when the drain began. prepare sets in and gone, which don't change afterwards.
 	since time.Time
@@ -76,11 +77,14 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Recorded
 		return nil, err
 	}
 
-	defer dr.underWay.add(h.Name)()
+	own, end := dr.underWay.announce(h.Name)
+	defer end()
 
 	if err := dr.otherDrains(ctx, h, want); err != nil {
 		return nil, err
 	}
+
+	dr.underWay.begin(own)
 
 	held, unlock, err := dr.records.Lock(ctx, h, "maintenance", "draining")
 	if err != nil {
@@ -91,7 +95,7 @@ func (dr *Drainer) Drain(ctx context.Context, want Drain) ([]hostrecord.Recorded
 	dr.hosts.ForgetAll()
 
 	d := &drainRun{
-		Drain: want, drainer: dr, host: h, since: time.Now().UTC().Truncate(time.Second),
+		Drain: want, drainer: dr, host: h, turn: own, since: time.Now().UTC().Truncate(time.Second),
 		moveSlots: admission.NewSlots(dr.mover.Queue.Limits().OutboundPerHost), failedTargets: make(map[string][]string),
 		endSlots: admission.NewSlots(endsAtOnce),
 		unmarked: make(map[string]bool), underWay: make(map[string]bool), verifySlots: admission.NewSlots(1),
@@ -223,19 +227,9 @@ func (d *drainRun) prepare(ctx context.Context) error {
 
 	d.unsafe = unsafeMovesOf(before)
 
-	if err := d.gatherInput(ctx); err != nil {
+	if err := d.findSteps(ctx, before); err != nil {
 		return err
 	}
-
-	steps := d.Steps
-	if steps == nil {
-		steps = evacuation.Compute(d.in)
-	}
-
-	resumed := d.drainer.resumableSteps(ctx, d.Host, before)
-	d.steps, d.gone = mergeSteps(d.in, steps, d.Steps != nil, resumed)
-	d.keepUnsafe()
-	d.noteWhereGone(ctx, resumed)
 
 	if d.Steps != nil {
 		if changes := stepChanges(d.steps, nil, d.in); len(changes) > 0 {
@@ -255,6 +249,44 @@ func (d *drainRun) prepare(ctx context.Context) error {
 	return d.drainer.placement.CordonFor(ctx, d.Host, d.ID, d.Why, func() *hostrecord.Evacuation {
 		return d.evacuationRecord(false)
 	})
+}
+
+// findSteps finds the steps. Hosts whose drains had their turn later than this one are avoided if that blocks no step.
+// If all of several drains avoided each other, none could go on. Given steps say themselves which hosts they avoid.
+func (d *drainRun) findSteps(ctx context.Context, before *hostrecord.Evacuation) error {
+	if d.Steps != nil {
+		d.drainer.underWay.avoidOnlyEarlier(d.turn)
+	}
+
+	if err := d.gatherInput(ctx); err != nil {
+		return err
+	}
+
+	resumed := d.drainer.resumableSteps(ctx, d.Host, before)
+	d.mergeWith(resumed)
+
+	if d.Steps == nil && len(evacuation.BlockedSteps(undone(d.steps))) > 0 && d.drainer.underWay.avoidOnlyEarlier(d.turn) {
+		if err := d.gatherInput(ctx); err != nil {
+			return err
+		}
+
+		d.mergeWith(resumed)
+	}
+
+	d.keepUnsafe()
+	d.noteWhereGone(ctx, resumed)
+
+	return nil
+}
+
+// mergeWith sets the steps, which are given or computed, to those that remain after those of an earlier drain.
+func (d *drainRun) mergeWith(resumed *hostrecord.Evacuation) {
+	steps := d.Steps
+	if steps == nil {
+		steps = evacuation.Compute(d.in)
+	}
+
+	d.steps, d.gone = mergeSteps(d.in, steps, d.Steps != nil, resumed)
 }
 
 // endsAtOnce is how many guests of a host are shut down or saved at a time.

@@ -22,6 +22,8 @@ const inspectionsAtOnce = 6
 
 // inputQuery says what to find out about a host that is to be drained.
 type inputQuery struct {
+	// turn is that of the drain which asks; nil: none does.
+	turn *turn
 	// moveStopped also moves VMs that are off.
 	moveStopped bool
 	// askQEMU also asks QEMU itself what blocks a migration, which taints the VMs.
@@ -201,7 +203,7 @@ func (dr *Drainer) inspectVMs(
 
 			if err != nil {
 				m = r.VM
-				m.Unclear, m.LiveBlockers = true, dr.unclearRoutes(r, others, err)
+				m.Unclear, m.LiveBlockers = true, dr.unclearRoutes(r, others, q.turn, err)
 			}
 
 			inspected[i] = &m
@@ -251,12 +253,14 @@ func (dr *Drainer) whySick(
 }
 
 // unclearRoutes returns for each host that may accept the VM that nothing is known about a move there.
-func (dr *Drainer) unclearRoutes(r resident, others []inventory.Reply, why error) map[string][]migration.Blocker {
+func (dr *Drainer) unclearRoutes(
+	r resident, others []inventory.Reply, by *turn, why error,
+) map[string][]migration.Blocker {
 	vm := cmp.Or(r.vm, &inventory.VM{})
 	ways := make(map[string][]migration.Blocker, len(others))
 
 	for _, a := range others {
-		ways[a.Host.Name] = dr.knownBlockers(vm, a)
+		ways[a.Host.Name] = dr.knownBlockers(vm, a, by)
 		if len(ways[a.Host.Name]) == 0 {
 			ways[a.Host.Name] = []migration.Blocker{{
 				Reason: migration.StateNotMigratable, Status: status.Unknown,
@@ -304,7 +308,7 @@ func (dr *Drainer) inspectVM(
 
 	goal := slices.IndexFunc(others, func(a inventory.Reply) bool { return a.Host.Name == q.goals[vm.UUID] })
 	if goal >= 0 && vm.Active {
-		live, err := dr.routes(ctx, inspected, vm, others[goal:goal+1], options)
+		live, err := dr.routes(ctx, inspected, vm, others[goal:goal+1], q.turn, options)
 		q.unsafe.block(vm.UUID, live)
 
 		if err == nil && len(migration.Blocking(live.blockers[q.goals[vm.UUID]])) == 0 {
@@ -314,7 +318,7 @@ func (dr *Drainer) inspectVM(
 		}
 	}
 
-	live, err := dr.routes(ctx, inspected, vm, others, options)
+	live, err := dr.routes(ctx, inspected, vm, others, q.turn, options)
 	if err != nil {
 		return m, err
 	}
@@ -327,7 +331,7 @@ func (dr *Drainer) inspectVM(
 		var cold routes // None if it is transient.
 
 		if off := move.TurnedOff(ctx, vm, inspected); off != nil {
-			if cold, err = dr.routes(ctx, *off, vm, others, options); err != nil {
+			if cold, err = dr.routes(ctx, *off, vm, others, q.turn, options); err != nil {
 				return m, err
 			}
 		}

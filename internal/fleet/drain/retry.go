@@ -159,7 +159,7 @@ func (d *drainRun) refreshInput(ctx context.Context, uuid string) (evacuation.In
 	d.drainer.hosts.ForgetAll()
 
 	in, _, err := d.drainer.evacuationInput(ctx, d.host, inputQuery{
-		moveStopped: d.MoveStopped, askQEMU: true, known: d.inspectedExcept(uuid), unsafe: d.unsafeNow(),
+		turn: d.turn, moveStopped: d.MoveStopped, askQEMU: true, known: d.inspectedExcept(uuid), unsafe: d.unsafeNow(),
 	})
 
 	return in, err

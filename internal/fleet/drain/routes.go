@@ -25,7 +25,8 @@ type routes struct {
 }
 
 func (dr *Drainer) routes(
-	ctx context.Context, inspected migration.VM, vm *inventory.VM, others []inventory.Reply, o migration.Options,
+	ctx context.Context, inspected migration.VM, vm *inventory.VM, others []inventory.Reply, by *turn,
+	o migration.Options,
 ) (w routes, err error) {
 	w = routes{map[string][]migration.Blocker{}, map[string]uint64{}, map[string]evacuation.Space{}}
 
@@ -44,7 +45,7 @@ func (dr *Drainer) routes(
 	})
 
 	for _, a := range others {
-		if excluded := dr.knownBlockers(vm, a); len(excluded) > 0 {
+		if excluded := dr.knownBlockers(vm, a, by); len(excluded) > 0 {
 			mu.Lock()
 			w.blockers[a.Host.Name] = append(excluded, own...)
 			mu.Unlock()
@@ -176,13 +177,14 @@ func (dr *Drainer) spaceLeft(
 	return dr.placement.FreeSpaceIn(ctx, h, at, "")
 }
 
-// knownBlockers returns blockers of a move to a host that are known without asking that host.
-func (dr *Drainer) knownBlockers(vm *inventory.VM, a inventory.Reply) []migration.Blocker {
+// knownBlockers returns blockers of a move to a host that are known without asking that host. by is the turn of the
+// drain that moves the VM.
+func (dr *Drainer) knownBlockers(vm *inventory.VM, a inventory.Reply, by *turn) []migration.Blocker {
 	if a.Err != nil {
 		return []migration.Blocker{migration.UnansweredBlocker(a.Host.Name, inventory.WithoutHost(a.Err))}
 	}
 
-	if b := dr.underWay.blocker(a.Host.Name); b != nil {
+	if b := dr.underWay.blocker(a.Host.Name, by); b != nil {
 		return []migration.Blocker{*b}
 	}
 

@@ -102,7 +102,7 @@ func (d *drainRun) verifySteps(ctx context.Context, s hostrecord.RecordedStep) (
 	}
 
 	in, _, err := d.drainer.evacuationInput(ctx, d.host, inputQuery{
-		moveStopped: d.MoveStopped, askQEMU: true, known: d.inspectedExcept(s.UUID), goals: goals,
+		turn: d.turn, moveStopped: d.MoveStopped, askQEMU: true, known: d.inspectedExcept(s.UUID), goals: goals,
 		unsafe: d.unsafeNow(),
 	})
 	if err != nil {
