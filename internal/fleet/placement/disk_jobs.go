@@ -221,9 +221,9 @@ func warnOfJobs(ctx context.Context, vm *inventory.VM, does string) []inventory.
 
 	return []inventory.Problem{{
 		Summary: "Jobs on disks are lost: " + vm.Name, Warning: true,
-		Detail: fmt.Sprintf("This %s. Jobs run on disks of VM %q on host %q, and end without a result if they still run "+
-			"then:%s", does, vm.Name, vm.Host, lines.String()),
-		Remedy: fmt.Sprintf("To let them finish, wait until they have ended: \"virsh domjobinfo %[1]s\" shows a backup, "+
-			"\"virsh blockjob %[1]s <disk>\" any other.", vm.Name),
+		Detail: fmt.Sprintf("The change %s. Jobs run on disks of VM %q on host %q, and end without a result if they "+
+			"still run then:%s", does, vm.Name, vm.Host, lines.String()),
+		Remedy: fmt.Sprintf("To let them finish, make the change when they have ended: \"virsh domjobinfo %[1]s\" shows a "+
+			"backup, \"virsh blockjob %[1]s <disk>\" any other.", vm.Name),
 	}}
 }

@@ -53,7 +53,8 @@ var descriptions = map[string]string{
 	"transfer": "Least amount to copy: memory of a running VM, and disks, images and UEFI variables whose " +
 		"size is known. Memory " +
 		"that the guest changes meanwhile is copied again. Null: nothing whose size is known.",
-	"blockers": "Why the VM is `Blocked` or `Pinned`, or can't migrate live, so that the policy's `fallback` applies.",
+	"blockers": "Why the VM is `Blocked` or `Pinned`. For a VM that runs and is evicted by its `fallback`: why it can't " +
+		"migrate live.",
 }
 
 // DataSource returns the attributes of a step in a data source.

@@ -924,7 +924,8 @@ func TestAccImage_otherContentElsewhere(t *testing.T) {
 	c.Config(t, acctest.Config(l)+on+image(ofTwo, ""))
 	c.Run(t, "apply")
 	c.Config(t, acctest.Config(l)+on+image(ofTwo, `hosts = ["kvm1"]`))
-	out := strings.Join(strings.Fields(strings.NewReplacer("│", "", "╷", "", "╵", "").Replace(c.Run(t, "apply"))), " ")
+	frames := strings.NewReplacer("│", "", "╷", "", "╵", "")
+	out := strings.Join(strings.Fields(frames.Replace(c.Run(t, "apply"))), " ")
 	if by := fmt.Sprintf("virsh vol-delete --pool %s %s", name, is); !strings.Contains(out, by) {
 		t.Errorf("the apply doesn't say %q:\n%s", by, out)
 	}

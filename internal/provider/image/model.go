@@ -63,12 +63,13 @@ func unavailableRemedy(err error) string {
 	download, is := errors.AsType[*storage.DownloadError](err)
 	switch {
 	case is && download.Cut:
-		return "Apply again: the download of " + download.URL + " starts from its beginning. If it ends early each time, the server or a " +
-			"proxy limits it. Where Terraform runs, \"curl -o\" with the URL shows whether all of it arrives."
+		return "Apply again: the download of " + download.URL + " starts from its beginning. If it ends early each " +
+			"time, the server or a proxy limits it. Where Terraform runs, \"curl -o\" with the URL shows whether all of it " +
+			"arrives."
 	case is:
-		return "Check the URL " + download.URL + " of source, and that its server is up. This computer downloads it, through " +
-			"the proxy that HTTPS_PROXY or HTTP_PROXY names, unless NO_PROXY has the server. Where Terraform runs, \"curl -I\" " +
-			"with the URL shows whether that works. Then apply again."
+		return "Check the URL " + download.URL + " of source, and that its server is up. This computer downloads it, " +
+			"through the proxy that HTTPS_PROXY or HTTP_PROXY names, unless NO_PROXY has the server. Where Terraform runs, " +
+			"\"curl -I\" with the URL shows whether that works. Then apply again."
 	case errors.Is(err, fs.ErrNotExist):
 		return "Correct file of source. A relative path begins in Terraform's working directory. For a file next to the " +
 			"configuration, write \"${path.module}/<file>\"."

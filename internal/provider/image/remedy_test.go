@@ -11,8 +11,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// TestFetchFailure_server: if a server of images doesn't answer, its name isn't found, or it ends the transfer early, the
-// error says what to do about the server, without a secret of the URL. It doesn't speak of hosts and their VMs.
+// TestFetchFailure_server: if a server of images doesn't answer, its name isn't found, or it ends the transfer early,
+// the error says what to do about the server, without a secret of the URL. It doesn't speak of hosts and their VMs.
 func TestFetchFailure_server(t *testing.T) {
 	t.Parallel()
 	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -109,9 +109,10 @@ var remedies = []kindRemedy{
 	{network.ErrInUse, ChangeUsersFirst},
 	{libvirt.ErrNoDriver, "Install libvirt's driver for it on the host, and check that the driver's daemon runs, if it " +
 		"has one of its own: \"systemctl status 'virt*d.socket'\"."},
-	{libvirt.ErrNotNow, "If a backup or a block job runs on the virtual machine (\"virsh domjobinfo\", \"virsh " +
-		"blockjob\"), end it, or wait until it has ended, then plan and apply again. Otherwise the host's libvirt or QEMU " +
-		"can't do this: see whether another host or newer versions can."},
+	{libvirt.ErrNotNow, "libvirt refuses this for the virtual machine as it is, or can't do it at all. If a backup or a " +
+		"block job runs (\"virsh domjobinfo\", \"virsh blockjob\"), end it, or wait for its end. If the virtual machine " +
+		"has snapshots (\"virsh snapshot-list\"), see whether they prevent it. Then plan and apply again. Otherwise use " +
+		"another host or newer versions."},
 	{libvirt.ErrUnsupported, "The host's libvirt or QEMU can't do this: use another host or newer versions."},
 	{storage.ErrNoSpace, "Free space in the storage pool, or use another pool. If you free it without libvirt, run " +
 		"\"virsh pool-refresh\" for the pool on the host: until then libvirt doesn't know of it. Then apply again."},

@@ -11,8 +11,8 @@ import (
 // TestAccClock_ofTheGuest: a guest that sets its hardware clock makes libvirt write another adjustment into the running
 // definition, which is no drift and nothing that waits for a restart. A declared change of the adjustment is refused
 // while the VM runs. With the policy Stage, it is pending until the next start, whatever the guest does to its clock,
-// and until the value that the VM was started with is declared again. So is an interface's MTU that is given up. A clock
-// with a fixed start replaces it.
+// and until the value that the VM was started with is declared again. So is an interface's MTU that is given up. A
+// clock with a fixed start replaces it.
 func TestAccClock_ofTheGuest(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 )
 
-// A guest that ignores the shutdown is forced off at the end of its grace period. Each apply starts that period again, so
-// none comes to its end if the limit of the operation ends before.
+// A guest that ignores the shutdown is forced off at the end of its grace period. Each apply starts that period again,
+// so none comes to its end if the limit of the operation ends before.
 
 // warnOfGrace warns of limits in timeouts that end before the grace period does, as far as both are set.
 func (m *model) warnOfGrace(ctx context.Context) (diags diag.Diagnostics) {
@@ -34,8 +34,8 @@ func (m *model) warnOfGrace(ctx context.Context) (diags diag.Diagnostics) {
 	return diags
 }
 
-// withinGrace returns the failure with the remedy that the limit which ended it has to be longer, if the guest was still
-// shutting down and the limit ends before the grace period does.
+// withinGrace returns the failure with the remedy that the limit which ended it has to be longer, if the guest was
+// still shutting down and the limit ends before the grace period does.
 func (m *model) withinGrace(f tfdiag.Failure) tfdiag.Failure {
 	grace := m.TerminationGracePeriod.Or(fleet.DefaultGracePeriod)
 	limit, reached := errors.AsType[*tfdiag.LimitError](f.Limit)

@@ -133,7 +133,7 @@ func (p planning) plan() outcome {
 }
 
 // warnAboutDefinition warns about what the changes of the definition lose or leave behind. existing are the disks in
-// the state. It sets the declared disks.
+// the state. It also sets o.disks, which later checks read.
 func (p planning) warnAboutDefinition(o *outcome, have, want domain.Spec, existing map[string]object) {
 	o.diags.Append(p.warnRemoved(existing)...)
 	o.diags.Append(p.warnKept(existing)...)

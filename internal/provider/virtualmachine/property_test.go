@@ -111,7 +111,8 @@ func TestPlan_ofAnyDrift(t *testing.T) {
 			return // Only a host can give devices of a class.
 		}
 		waited++
-		if started := domain.StartedBefore(*vm.LiveSpec, *vm.PersistentSpec, domain.Changes(*vm.LiveSpec, want)); started != nil {
+		changes := domain.Changes(*vm.LiveSpec, want)
+		if started := domain.StartedBefore(*vm.LiveSpec, *vm.PersistentSpec, changes); started != nil {
 			vm.LiveSpec.Started = started // The update records it first.
 		}
 		if err := byHand.Apply(want); err != nil {

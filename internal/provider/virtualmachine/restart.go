@@ -340,8 +340,8 @@ func (p planning) restartWarning(changes []domain.Change, left []string) diag.Di
 			"they aren't declared any more:\n  - %s\n\n%s", strings.Join(left, "\n  - "), leftRemedy)
 	}
 	if slices.ContainsFunc(changes, func(c domain.Change) bool { return isPartOf(c.Path, ignitionName) }) {
-		said += "\n\nIgnition runs at a guest's first boot: a guest that has booted ignores the change of ignition, with and " +
-			"without a restart. update_policy = \"Stage\" makes the change without one."
+		said += "\n\nIgnition runs at a guest's first boot: a guest that has booted ignores the change of ignition, with " +
+			"and without a restart. update_policy = \"Stage\" makes the change without one."
 	}
 	return diag.NewAttributeWarningDiagnostic(path.Root("update_policy"),
 		"Virtual machine will be restarted: "+text(p.state.Name), said)
