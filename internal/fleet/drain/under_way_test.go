@@ -52,8 +52,8 @@ func TestUnderWay(t *testing.T) {
 		t.Error("the first has avoided the others")
 	}
 
-	check("once it can't go on", first, "second", false)
-	check("once it can't go on", first, "waits", false)
+	check("once it can't continue", first, "second", false)
+	check("once it can't continue", first, "waits", false)
 	u.begin(waits)
 	check("of the last", waits, "first", true)
 	end()
