@@ -10,8 +10,8 @@ import (
 )
 
 // underWay are the drains of this process. A drain is among them before it cordons its host: of several drains that
-// begin together, none then chooses another one's host as a target, unless it can't go on without that. Then the one
-// that had its turn first goes on.
+// begin together, none then chooses another one's host as a target, unless it can't continue without that. Then the one
+// that had its turn first continues.
 type underWay struct {
 	mu     sync.Mutex
 	drains []*turn
