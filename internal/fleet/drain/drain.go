@@ -252,7 +252,7 @@ func (d *drainRun) prepare(ctx context.Context) error {
 }
 
 // findSteps finds the steps. Hosts whose drains had their turn later than this one are avoided if that blocks no step.
-// If all of several drains avoided each other, none could go on. Given steps say themselves which hosts they avoid.
+// If all of several drains avoided each other, none could continue. Given steps say themselves which hosts they avoid.
 func (d *drainRun) findSteps(ctx context.Context, before *hostrecord.Evacuation) error {
 	if d.Steps != nil {
 		d.drainer.underWay.avoidOnlyEarlier(d.turn)
