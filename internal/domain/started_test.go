@@ -114,7 +114,7 @@ func TestStarted_takenFromTheDefinition(t *testing.T) {
 }
 
 // TestStarted_changedSince: a value that was recorded with another one's staged change, and that was then changed while
-// the VM ran, says nothing of the value that libvirt has put in its place. It is recorded anew when it may matter again.
+// the VM ran, says nothing of the value that libvirt has put in its place. It is recorded again when it may matter.
 func TestStarted_changedSince(t *testing.T) {
 	t.Parallel()
 	vm := func(run, average, inNIC string) Spec {

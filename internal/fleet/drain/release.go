@@ -283,8 +283,8 @@ func (r *releaseRun) bringBack(ctx context.Context, i int) error {
 	}
 
 	if may := r.restore.Restarts; d.does == restarts && may != nil && !slices.Contains(*may, s.UUID) {
-		d = decision{unrestored: fmt.Sprintf("runs on host %q, where it stays: when the end of the maintenance was planned, it "+
-			"wasn't among the guests to be shut down", vm.Host)}
+		d = decision{unrestored: fmt.Sprintf("runs on host %q, where it stays: when the end of the maintenance was planned, "+
+			"it wasn't among the guests to be shut down", vm.Host)}
 	}
 
 	r.noteUnrestored(vm, d.unrestored)

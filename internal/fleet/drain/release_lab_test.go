@@ -153,7 +153,8 @@ func TestLab_endShutsDownOnlyWhatPoliciesAllow(t *testing.T) {
 	}
 
 	released, err = f.Release(t.Context(), from.Name, "m", drain.Restore{Wanted: true, Restarts: none})
-	if err != nil || len(released.Unrestored) != 1 || !strings.Contains(released.Unrestored[0], "it wasn't among the guests") {
+	if err != nil || len(released.Unrestored) != 1 ||
+		!strings.Contains(released.Unrestored[0], "it wasn't among the guests") {
 		t.Errorf("%+v, %v; want the guest left alone", released, err)
 	}
 

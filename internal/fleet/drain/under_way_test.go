@@ -85,7 +85,7 @@ func TestFindSteps_drainedTogether(t *testing.T) {
 			dr.underWay.begin(runs[name].turn)
 
 			if given {
-				runs[name].Drain.Steps = []evacuation.Step{}
+				runs[name].Steps = []evacuation.Step{}
 			}
 		}
 

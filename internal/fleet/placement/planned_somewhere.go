@@ -57,8 +57,8 @@ func (p *Scheduler) planSomewhere(
 
 	return []inventory.Problem{{
 		Summary: placeSummary, Warning: true,
-		Detail: fmt.Sprintf("There may be no host for VM %q: the others that are planned need the hosts, too.\n%s", d.Spec.Name,
-			strings.Join(refused, "\n")),
+		Detail: fmt.Sprintf("There may be no host for VM %q: the others that are planned need the hosts, too.\n%s",
+			d.Spec.Name, strings.Join(refused, "\n")),
 		Remedy: "Make room on a host, add one, or create fewer VMs.",
 	}}
 }

@@ -64,7 +64,8 @@ func TestAccHostMaintenance_startedSince(t *testing.T) {
 	p.tf.Config(t, config)
 	p.tf.Plan(t)
 	p.l.Virsh(t, p.to.Name, "start", p.prefix+"-cold")
-	if out := unwrapped(p.tf.Run(t, "apply", "planned")); !strings.Contains(out, "it wasn't among the guests to be shut down") {
+	out := unwrapped(p.tf.Run(t, "apply", "planned"))
+	if !strings.Contains(out, "it wasn't among the guests to be shut down") {
 		t.Errorf("it isn't said why the VM isn't brought back: %s", out)
 	}
 	if got := p.howRuns(t, "cold"); got != p.to.Name+" running (booted)" {
