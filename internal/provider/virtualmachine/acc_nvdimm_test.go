@@ -50,7 +50,14 @@ func TestAccNVDIMM_runs(t *testing.T) {
 		[]string{"<currentMemory unit='KiB'>163840<"}, nil)
 	s.apply(hcl{"memory": `{ size = "192Mi", max_size = "1Gi" }`}, plancheck.ResourceActionUpdate,
 		[]string{"<currentMemory unit='KiB'>196608<", "<memory unit='KiB'>327680<"}, nil)
-	s.drift([]string{"<currentMemory unit='KiB'>196608<"}, "setmem", s.name, "160M", "--live", "--config")
+	s.drift([]string{"<currentMemory unit='KiB'>196608<"})
+	s.steps[len(s.steps)-1].PreConfig = func() {
+		s.l.Virsh(t, "kvm1", "setmem", s.name, "160M", "--live", "--config")
+		// The guest gives its memory back when it gets to it.
+		lab.Await(t, "the guest has less memory", func() bool {
+			return look(t, s.l, "kvm1", s.name, "<currentMemory unit='KiB'>163840<")(nil) == nil
+		})
+	}
 	s.refuse(nvdimms(""), "Change needs a restart", "devices.nvdimms.log: QEMU can't unplug one")
 	s.refuse(nvdimms(strings.Replace(log, `"128Ki"`, `"256Ki"`, 1)), "Change needs a restart",
 		"devices.nvdimms.log.label_size: The guest finds its NVDIMMs")
