@@ -87,7 +87,7 @@ resource "virtfleet_volume" "journal" {
 	// The reservations don't refer to their networks, as if these were a user's own: they go first.
 	u.does(t, dir, "terraform destroy -auto-approve -target=virtfleet_network_dhcp_host.web "+
 		"-target=virtfleet_network_dhcp_host.web6", "")
-	u.does(t, dir, "terraform destroy -auto-approve", "")
+	u.prints(t, dir, "terraform destroy -refresh=false", yes)
 }
 
 // importsOf forgets a resource and imports it as a page says, with the id that it has instead of the page's: what jq

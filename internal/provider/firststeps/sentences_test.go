@@ -67,7 +67,7 @@ func (u *user) byHand(t *testing.T) {
 		}
 	}
 	run("virsh metadata web urn:virtfleet:1 --remove --config", "virsh dominfo web",
-		"virsh destroy web", "virsh start <vm>")
+		"virsh destroy web", "virsh start <vm>", "virsh autostart --disable <vm>")
 	u.lab.Run(t, kvm1, "sh", "-ec", sleeps)
 	run("virsh dompmwakeup <vm>")
 	if state := u.onHost(t, "kvm1", "virsh domstate --reason web"); !strings.Contains(state, "running") {
