@@ -239,7 +239,8 @@ func recordKey(vm *inventory.VM, record domain.Migration) string {
 }
 
 // outcome finds out where the VM is now. If the VM certainly runs on the target, outcome removes the source's
-// definition. If the lease that held carries is lost, outcome only reads.
+// definition. If the source doesn't answer, the move isn't over: the record stays open, by which a later run ends what
+// the source still has of the VM. If the lease that held carries is lost, outcome only reads.
 func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, error) {
 	reading, read := lease.CleanupContext(ctx, inventory.FinishTimeout)
 	defer read()
@@ -255,9 +256,13 @@ func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, err
 		last = inventory.LastKnown{Host: m.to.Name}
 	}
 
-	now, readErr := m.mover.hosts.FindNow(reading, m.vm.UUID, last)
+	now, answers, readErr := m.mover.hosts.FindAmong(reading, m.vm.UUID, last)
 	if readErr != nil {
 		return nil, errors.Join(err, readErr)
+	}
+
+	if silent := m.silentSource(answers); err == nil && now.On == m.to && silent != nil {
+		return now, silent
 	}
 
 	if err != nil && !now.Migrating && !now.BrokeInPostCopy() {
@@ -293,6 +298,21 @@ func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, err
 	now.LostCheckpoints = lost
 
 	return now, err
+}
+
+// silentSource returns the error of a VM that has arrived while its source doesn't answer; nil if the source answers.
+func (m *move) silentSource(answers []inventory.Reply) error {
+	i := slices.IndexFunc(answers, func(a inventory.Reply) bool { return a.Host == m.from && a.Err != nil })
+	if i < 0 {
+		return nil
+	}
+
+	return &inventory.Error{
+		VM: m.vm.Name, Host: m.to.Name, Kind: inventory.ErrUnreachable, Err: answers[i].Err,
+		Detail: fmt.Sprintf("it has moved to host %q, and it isn't known what host %q, which doesn't answer, still has "+
+			"of it", m.to.Name, m.from.Name),
+		Remedy: fmt.Sprintf("Bring host %q back.", m.from.Name), Next: inventory.Continue,
+	}
 }
 
 // notStarted returns the error of a move that was given up before its turn came.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,10 +53,11 @@ func NewCLI(t testing.TB) *CLI {
 	}
 	home := t.TempDir()
 	c := &CLI{Dir: t.TempDir()}
-	races := raceLog(t)
+	logs := providerLogs(t)
 	write(t, filepath.Join(home, "terraform-provider-virtfleet"), fmt.Sprintf(
-		"#!/bin/sh\n%s=1 %s='%s' GORACE='atexit_sleep_ms=0 log_path=%s' exec '%s'\n", serveEnv, gcEnv, providerGC, races,
-		self), 0o700)
+		"#!/bin/sh\n[ -n \"$TF_LOG\" ] || exec 2>%s.$$\n"+
+			"%s=1 %s='%s' GORACE='atexit_sleep_ms=0 log_path=%s' exec '%s'\n",
+		filepath.Join(logs, stderrLog), serveEnv, gcEnv, providerGC, filepath.Join(logs, raceLog), self), 0o700)
 	write(t, filepath.Join(home, "terraformrc"), fmt.Sprintf(
 		"provider_installation {\n  dev_overrides {\n    %q = %q\n  }\n  direct {}\n}\n", providerAddress, home), 0o600)
 	for _, v := range os.Environ() {
@@ -68,37 +70,54 @@ func NewCLI(t testing.TB) *CLI {
 	return c
 }
 
-// raceLog returns the beginning of the files to which the race detector writes what it finds, and has the test report
-// these at its end. A comma, a colon or a space in the path, as in the name of a test, would end the detector's option.
-func raceLog(t testing.TB) string {
+// The beginnings of the files, in a folder of providerLogs, to which a provider writes what its race detector finds, and
+// its standard error.
+const (
+	raceLog   = "race"
+	stderrLog = "stderr"
+)
+
+// providerLogs returns a folder for what providers that Terraform starts write, and has the test report races and
+// crashes at its end. A comma, a colon or a space in the path, as in the name of a test, would end an option of the race
+// detector.
+func providerLogs(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "virtfleet-race-") //nolint:usetesting // that of t has the name of the test
 	if err != nil {
 		t.Fatal(err)
 	}
-	prefix := filepath.Join(dir, "race")
 	t.Cleanup(func() {
-		reportRaces(t, prefix)
+		reportDefects(t, dir)
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
 	})
-	return prefix
+	return dir
 }
 
-// reportRaces fails the test if the race detector found something in a provider that Terraform started, because
-// Terraform doesn't show that provider's output or exit code. The detector writes to the file at once. So providers
-// don't wait for a second when they exit, the detector's default: Terraform would wait for that, two to four times in
-// every command.
-func reportRaces(t testing.TB, prefix string) {
+// crash is how the Go runtime begins to say why it ends the process.
+var crash = regexp.MustCompile(`(?m)^(panic: |fatal error: |SIG[A-Z]+: )`)
+
+// reportDefects fails the test if the race detector found something in a provider that Terraform started, or if one
+// crashed, because Terraform shows neither that provider's output nor its exit code. The detector writes to the file at
+// once. So providers don't wait for a second when they exit, the detector's default: Terraform would wait for that, two
+// to four times in every command.
+func reportDefects(t testing.TB, dir string) {
 	t.Helper()
-	files, err := filepath.Glob(prefix + ".*")
+	files, err := os.ReadDir(dir)
 	if err != nil {
 		t.Error(err)
 	}
 	for _, file := range files {
-		found, err := os.ReadFile(file)
-		t.Errorf("a race in the provider (%v):\n%s", err, found)
+		said, err := os.ReadFile(filepath.Join(dir, file.Name()))
+		switch at := crash.FindIndex(said); {
+		case err != nil:
+			t.Error(err)
+		case strings.HasPrefix(file.Name(), raceLog):
+			t.Errorf("a race in the provider:\n%s", said)
+		case at != nil:
+			t.Errorf("the provider crashed:\n%s", said[at[0]:])
+		}
 	}
 }
 

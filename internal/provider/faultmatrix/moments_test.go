@@ -36,6 +36,12 @@ func (s *scene) running(h *lab.Host) func() bool { return s.is(h, isRunning) }
 // handedOver says that the guest is paused on a host because it is handed over to another one.
 func (s *scene) handedOver(h *lab.Host) func() bool { return s.is(h, isHandedOver) }
 
+// unconfirmed says that the guest runs on the target, and that the source hasn't been told.
+func (s *scene) unconfirmed() func() bool {
+	source, target := s.handedOver(s.from), s.running(s.to)
+	return func() bool { return source() && target() }
+}
+
 // inPostCopy says that the guest runs on the target, and that the source has a part of its memory.
 func (s *scene) inPostCopy() func() bool {
 	source, target := s.is(s.from, "<domstatus state='paused' reason='post-copy'"), s.running(s.to)

@@ -15,7 +15,7 @@ import (
 // it.
 func TestAccFaults_preCopy(t *testing.T) {
 	t.Parallel()
-	spread(t, 3, func(t *testing.T, turn func() bool) {
+	spread(t, 4, func(t *testing.T, turn func() bool) {
 		t.Helper()
 		s := newScene(t)
 		config := func(host *lab.Host, more string) {
@@ -36,6 +36,11 @@ func TestAccFaults_preCopy(t *testing.T) {
 			{
 				"frozen at the handover", func() func() bool { return s.handedOver(s.from) },
 				func() harm { return daemonFrozen(s.to) }, "as Paused (Migration)",
+			},
+			// Its libvirtd wasn't told that the guest runs on the target, and keeps a process without one.
+			{
+				"source frozen at the handover", s.unconfirmed, func() harm { return daemonFrozen(s.from) },
+				"it isn't known what host",
 			},
 			{
 				"QEMU frozen", func() func() bool { return s.started(s.to) },
