@@ -869,6 +869,10 @@ func TestAccImage_otherContentElsewhere(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	name := lab.Name(t)
+	// What other tests have on a host may leave unclear whether a copy is in use there.
+	one, two := l.StartHost(t), l.StartHost(t)
+	hosts := fmt.Sprintf("hosts = [%q, %q]", one.Name, two.Name)
+	both := acctest.Block{Lab: l, Hosts: []acctest.Host{{Of: one}, {Of: two}}}.String()
 	first, second := read(t, qcow2(t)), read(t, qcow2(t, "-c"))
 	url := serve(t, map[string][]byte{"/one": first, "/two": second})
 	ofOne, ofTwo := fmt.Sprintf("url = %q", url+"/one"), fmt.Sprintf("url = %q", url+"/two")
@@ -880,22 +884,22 @@ func TestAccImage_otherContentElsewhere(t *testing.T) {
 		}
 	}
 	silent := acctest.Block{Lab: l, Settings: `on_unreachable = "keep"`, Hosts: []acctest.Host{
-		{Of: l.Host("kvm1")},
-		{Name: "kvm2", URI: "qemu+ssh://root@" + l.Host("kvm2").Address + ":9/system"},
+		{Of: one},
+		{Name: two.Name, URI: "qemu+ssh://root@" + two.Address + ":9/system"},
 	}}.String()
-	on := pool(name, `hosts = ["kvm1", "kvm2"]`)
+	on := pool(name, hosts)
 	c := acctest.NewCLI(t)
-	c.Config(t, acctest.Config(l)+on+image(ofOne, ""))
+	c.Config(t, both+on+image(ofOne, ""))
 	c.Run(t, "apply")
 	c.Config(t, silent+on+image(ofTwo, ""))
 	c.Fail(t, "apply")
-	both := []string{is, other}
-	slices.Sort(both)
-	has("kvm1", both...)
-	c.Config(t, acctest.Config(l)+on+image(ofOne, ""))
+	copies := []string{is, other}
+	slices.Sort(copies)
+	has(one.Name, copies...)
+	c.Config(t, both+on+image(ofOne, ""))
 	c.Run(t, "apply")
-	has("kvm1", is)
-	has("kvm2", is)
+	has(one.Name, is)
+	has(two.Name, is)
 	if out, empty := c.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
@@ -903,15 +907,15 @@ func TestAccImage_otherContentElsewhere(t *testing.T) {
 	importer := acctest.NewCLI(t)
 	imported := func(source string) string {
 		alone := strings.Replace(image(source, ""), "virtfleet_storage_pool.this.name", strconv.Quote(name), 1)
-		return acctest.Config(l) + alone +
+		return both + alone +
 			fmt.Sprintf("import {\n  to = %s\n  id = %q\n}\n", address, name+"/"+is)
 	}
 	importer.Config(t, imported(ofTwo))
 	if out := importer.Fail(t, "apply"); !strings.Contains(out, is) || !strings.Contains(out, sum256(second)) {
 		t.Error(out)
 	}
-	has("kvm1", is)
-	has("kvm2", is)
+	has(one.Name, is)
+	has(two.Name, is)
 	importer.Config(t, imported(ofOne))
 	importer.Run(t, "apply")
 	if out, empty := importer.Empty(t); !empty {
@@ -919,11 +923,11 @@ func TestAccImage_otherContentElsewhere(t *testing.T) {
 	}
 
 	// A host that leaves while a disk is based on an earlier copy keeps that copy, and the apply says how to remove it.
-	l.Virsh(t, "kvm2", "vol-create-as", name, "overlay", "64M", "--format", "qcow2", "--backing-vol", is,
+	l.Virsh(t, two.Name, "vol-create-as", name, "overlay", "64M", "--format", "qcow2", "--backing-vol", is,
 		"--backing-vol-format", "qcow2")
-	c.Config(t, acctest.Config(l)+on+image(ofTwo, ""))
+	c.Config(t, both+on+image(ofTwo, ""))
 	c.Run(t, "apply")
-	c.Config(t, acctest.Config(l)+on+image(ofTwo, `hosts = ["kvm1"]`))
+	c.Config(t, both+on+image(ofTwo, fmt.Sprintf("hosts = [%q]", one.Name)))
 	frames := strings.NewReplacer("│", "", "╷", "", "╵", "")
 	out := strings.Join(strings.Fields(frames.Replace(c.Run(t, "apply"))), " ")
 	if by := fmt.Sprintf("virsh vol-delete --pool %s %s", name, is); !strings.Contains(out, by) {
@@ -932,12 +936,12 @@ func TestAccImage_otherContentElsewhere(t *testing.T) {
 	if out, empty := c.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
 	}
-	has("kvm1", other)
-	has("kvm2", is, "overlay")
-	l.Virsh(t, "kvm2", "vol-delete", "--pool", name, "overlay")
-	l.Virsh(t, "kvm2", "vol-delete", "--pool", name, is)
+	has(one.Name, other)
+	has(two.Name, is, "overlay")
+	l.Virsh(t, two.Name, "vol-delete", "--pool", name, "overlay")
+	l.Virsh(t, two.Name, "vol-delete", "--pool", name, is)
 	c.Run(t, "destroy")
-	if err := clean(t, l, name, "kvm1", "kvm2")(nil); err != nil {
+	if err := clean(t, l, name, one.Name, two.Name)(nil); err != nil {
 		t.Error(err)
 	}
 }
