@@ -46,9 +46,8 @@ func (p planning) warnAboutBoot() diag.Diagnostics {
 		first += " of those that aren't created empty"
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Boot disk is not chosen", fmt.Sprintf(
-		"Virtual machine %q has %d disks and none has a boot_order, so it boots from disk %q, %s.\n\n"+
-			"Set boot_order = 1 on the disk that it is to boot from.", text(p.config.Name), len(all),
-		bootable[0], first))}
+		"None of the %d disks has a boot_order, so the virtual machine boots from disk %q, %s.\n\n"+
+			"Set boot_order = 1 on the disk that it is to boot from.", len(all), bootable[0], first))}
 }
 
 // planBootOrders plans no boot order for a device if another device is declared to get the same boot order.
