@@ -46,7 +46,7 @@ func (p planning) warnAboutBoot() diag.Diagnostics {
 		first += " of those that aren't created empty"
 	}
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("disks"), "Boot disk is not chosen", fmt.Sprintf(
-		"None of the %d disks has a boot_order, so the virtual machine boots from disk %q, %s.\n\n"+
+		"There are %d disks and none has a boot_order, so the virtual machine boots from disk %q, %s.\n\n"+
 			"Set boot_order = 1 on the disk that it is to boot from.", len(all), bootable[0], first))}
 }
 

@@ -257,6 +257,7 @@ func (p planning) planPower(o *outcome, need needs) {
 		!sameValue(m.Interfaces, s.Interfaces) {
 		m.IPAddresses = types.MapUnknown(addressesType.ElemType)
 	}
+	p.warnUnknownPower(o)
 	p.warnAboutPause(o, action)
 	p.warnAboutInterruptedRestart(o, action)
 	p.warnAboutEviction(o)

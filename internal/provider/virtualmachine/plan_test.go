@@ -597,6 +597,13 @@ func TestPlan_restart(t *testing.T) {
 				"ip_addresses restart_required",
 			says: []string{"Warning: Virtual machine may be restarted: ", "  - update_policy", "@update_policy"},
 		},
+		"not known yet whether it is to run": {
+			before: before("Restart"), config: cpuMode("Restart").with(in{"run_strategy": unknownMark}),
+			changes: "cpu run_strategy phase status status_reason ready ip_addresses restart_required autostart",
+			says: []string{
+				"Warning: Virtual machine may be stopped: ", "the apply may restart it for the other changes", "@run_strategy",
+			},
+		},
 		"restarted": {
 			before: before("Restart"), config: cpuMode("Restart"), changes: "cpu status_reason ip_addresses",
 			says: []string{"Warning: Virtual machine will be restarted", "cpu.mode: ", "@update_policy"},

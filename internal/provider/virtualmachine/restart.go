@@ -178,7 +178,7 @@ func (p planning) planRestart(o *outcome, need needs, action status.Action) bool
 		o.diags.Append(p.transientRefused(need.restart)...)
 		return false
 	case p.config.RunStrategy.IsUnknown() && (len(need.restart) > 0 || !p.definitionKnown()):
-		m.RestartRequired = types.BoolUnknown()
+		m.RestartRequired = types.BoolUnknown() // warnUnknownPower says what may happen to the guest.
 		return false
 	case p.config.UpdatePolicy.IsUnknown() && len(need.restart) > 0,
 		len(need.restart) == 0 && p.live != nil &&
@@ -373,6 +373,20 @@ func (p planning) mayRestartWarning() diag.Diagnostic {
 		fmt.Sprintf("Whether the apply restarts virtual machine %q follows from these attributes, which are known only then:"+
 			"\n  - %s\n\nTo see it in the plan, first apply what they refer to, with -target. To keep the guest running, set "+
 			"update_policy = \"Stage\".", text(p.state.Name), strings.Join(unknown, "\n  - ")))
+}
+
+// warnUnknownPower says that the plan doesn't know whether the VM is to run.
+func (p planning) warnUnknownPower(o *outcome) {
+	if !p.config.RunStrategy.IsUnknown() {
+		return
+	}
+	said := fmt.Sprintf("run_strategy of virtual machine %q is known only in the apply, which then starts it or shuts it "+
+		"down as the value says.", text(p.state.Name))
+	if o.planned.RestartRequired.IsUnknown() && (o.policy == fleet.PolicyRestart || p.config.UpdatePolicy.IsUnknown()) {
+		said += " If it is to run, the apply may restart it for the other changes of this plan."
+	}
+	o.diags.AddAttributeWarning(path.Root("run_strategy"), "Virtual machine may be stopped: "+text(p.state.Name),
+		said+"\n\nTo see it in the plan, first apply what run_strategy refers to, with -target.")
 }
 
 // replaceProtected returns an error if the VM to be replaced is protected.
