@@ -1,0 +1,291 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrStorageSilent says that a storage pool of a host doesn't answer, while the host does. It is ErrUnreachable as
+// well, and its cause is a *SilentStorage.
+var ErrStorageSilent = errors.New("storage doesn't answer")
+
+const (
+	// storagePatience is how long a read has to wait at least, for its storage to count as silent.
+	storagePatience = 10 * time.Second
+	// silenceMemory is for how long storage counts as silent if it isn't seen when it answers again.
+	silenceMemory = time.Minute
+	// answerMemory is for how long storage that has answered is asked by several calls at a time.
+	answerMemory = 10 * time.Second
+)
+
+// SilentStorage says which storage doesn't answer, as when the server of an NFS pool is down.
+type SilentStorage struct {
+	Host string
+	// Pool is the name of the pool, Dir the directory that was asked for. Both are "" if all pools were asked for, and it
+	// isn't known which of them is silent.
+	Pool, Dir string
+	// Elsewhere says that the call was about other storage: libvirt asks its pools one after the other, and waits for the
+	// silent one.
+	Elsewhere bool
+	Waited    time.Duration
+}
+
+func (e *SilentStorage) Error() string {
+	text := fmt.Sprintf("%s on host %q doesn't answer, the host itself does: no answer for %v (the server of the storage "+
+		"may hang)", e.Subject(), e.Host, e.Waited.Round(time.Millisecond))
+	if e.Elsewhere {
+		text += "; libvirt there asks all pools to find this, and would wait for that one"
+	}
+	return text
+}
+
+// Subject names the storage.
+func (e *SilentStorage) Subject() string {
+	switch {
+	case e.Pool != "":
+		return fmt.Sprintf("storage pool %q", e.Pool)
+	case e.Dir != "":
+		return "the storage of " + e.Dir
+	default:
+		return "a storage pool"
+	}
+}
+
+func (e *SilentStorage) Unwrap() error { return ErrStorageSilent }
+
+// storage is what a call about storage asks: one pool; the pool of a directory, for which libvirt goes through all
+// pools; or all pools, if both are "".
+type storage struct {
+	pool, dir string
+	// files says that the call is about what is in the pool, which is more than the daemon knows.
+	files bool
+	// reads says that the call only reads, although it isn't repeated when its connection breaks.
+	reads bool
+}
+
+// silences are the storages of a host that don't answer. A call that libvirt doesn't return from occupies one of the
+// daemon's few workers, also after its connection is cut, so that storage that doesn't answer isn't asked again.
+type silences struct {
+	mu     sync.Mutex
+	silent map[*silentCall]struct{}
+	// asking is closed when the only call that asks a storage has ended.
+	asking   map[storage]chan struct{}
+	answered map[storage]time.Time
+	dirs     map[string]string // of pools, by name
+}
+
+// silentCall is a call that got no answer.
+type silentCall struct {
+	of    SilentStorage
+	until time.Time // zero if it is seen when the call returns
+}
+
+// callStorage is call for a question or an order about storage. It returns ErrStorageSilent at once while a call about
+// that storage hangs. Until storage has answered, it is asked by one reading call at a time.
+func callStorage[T any](
+	ctx context.Context, h *Host, s callSpec, of storage, f func(*conn) (T, error),
+) (value T, err error) {
+	of.reads = of.reads || s.repeat
+	leave, err := h.silences.enter(ctx, h, of)
+	if err != nil {
+		return value, h.wrap(s, err, false)
+	}
+	s.storage = &of
+	if limit := h.cfg.storageLimit; limit > 0 && of.reads {
+		s.timeout = limit
+	}
+	value, err = call(ctx, h, s, f)
+	leave(err == nil || codeOfCall(err) != 0)
+	return value, err
+}
+
+// codeOfCall returns libvirt's error number of a call's error, 0 if there is none.
+func codeOfCall(err error) int {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return 0
+}
+
+// enter waits until a call may ask the storage. leave says whether the storage has answered.
+func (s *silences) enter(ctx context.Context, h *Host, of storage) (leave func(answered bool), err error) {
+	for {
+		s.mu.Lock()
+		if err := s.find(of); err != nil {
+			s.mu.Unlock()
+			return nil, err
+		}
+		asking := s.asking[of]
+		if !of.reads || time.Since(s.answered[of]) < answerMemory {
+			s.mu.Unlock()
+			return func(bool) {}, nil
+		}
+		if asking == nil {
+			break
+		}
+		s.mu.Unlock()
+		select {
+		case <-asking:
+		case <-ctx.Done():
+			return nil, contextCause(ctx)
+		case <-h.ctx.Done():
+			return nil, ErrClosed
+		}
+	}
+	defer s.mu.Unlock()
+	if s.asking == nil {
+		s.asking, s.answered = map[storage]chan struct{}{}, map[storage]time.Time{}
+	}
+	ended := make(chan struct{})
+	s.asking[of] = ended
+	return func(answered bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.asking, of)
+		if answered {
+			s.answered[of] = time.Now()
+		}
+		close(ended)
+	}, nil
+}
+
+// verifyStorage returns ErrStorageSilent while a call about the storage hangs.
+func (h *Host) verifyStorage(s callSpec, of storage) error {
+	h.silences.mu.Lock()
+	defer h.silences.mu.Unlock()
+	return h.wrap(s, h.silences.find(of), false)
+}
+
+// find returns why a call about the storage would get no answer, nil if that isn't known. The caller holds the lock.
+func (s *silences) find(of storage) error {
+	for c := range s.silent {
+		if !c.until.IsZero() && time.Now().After(c.until) {
+			delete(s.silent, c)
+			continue
+		}
+		is := c.of
+		if is.Pool == "" && is.Dir != "" {
+			is.Pool = s.poolOf(is.Dir)
+		}
+		switch {
+		case of.pool == "":
+			is.Elsewhere = of.dir != is.Dir || of.dir == ""
+			return &is
+		case of.pool == is.Pool:
+			is.Elsewhere = false
+			return &is
+		}
+	}
+	return nil
+}
+
+// poolOf returns the name of the pool that has a directory, "" if that isn't known. The caller holds the lock.
+func (s *silences) poolOf(dir string) string {
+	for name, at := range s.dirs {
+		if at != "" && (dir == at || strings.HasPrefix(dir, strings.TrimSuffix(at, "/")+"/")) {
+			return name
+		}
+	}
+	return ""
+}
+
+// noteDir remembers the directory of a pool.
+func (s *silences) noteDir(p *StoragePool) {
+	dir := p.TargetPath()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dirs == nil {
+		s.dirs = map[string]string{}
+	}
+	if dir != "" {
+		dir = path.Clean(dir)
+	}
+	s.dirs[p.Name] = dir
+}
+
+// note remembers a call that got no answer, and returns the error of the call. forget is called when it has returned.
+func (s *silences) note(host string, of storage, waited time.Duration, until time.Time) (err error, forget func()) {
+	c := &silentCall{until: until, of: SilentStorage{Host: host, Pool: of.pool, Dir: of.dir, Waited: waited}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.silent == nil {
+		s.silent = map[*silentCall]struct{}{}
+	}
+	s.silent[c] = struct{}{}
+	is := c.of
+	if is.Pool == "" && is.Dir != "" {
+		is.Pool = s.poolOf(is.Dir)
+	}
+	return &is, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.silent, c)
+	}
+}
+
+// runInStorage is runOn for a call about storage. If a read gets no answer in time, and the host answers another
+// question, the connection is left open: the storage answers again when libvirt returns from the call.
+func runInStorage[T any](
+	ctx context.Context, h *Host, c *conn, s callSpec, f func(*conn) (T, error),
+) (value T, lost bool, err error) {
+	if !s.storage.reads || h.target.inProcess {
+		return runOn(ctx, c, f)
+	}
+	began := time.Now()
+	returned := make(chan struct{})
+	left := false
+	value, lost, err = runOrLeave(ctx, c, func(c *conn) (T, error) {
+		defer close(returned)
+		return f(c)
+	}, func(c *conn) {
+		left = errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(began) >= min(s.timeout, storagePatience)
+		if !left {
+			c.giveUp()
+			return
+		}
+		c.retire()
+	})
+	if !left {
+		return value, lost, err
+	}
+	if !h.Answers(context.WithoutCancel(ctx)) {
+		c.giveUp()
+		return value, lost, err
+	}
+	select {
+	case <-returned: // Just now.
+		c.giveUp()
+		return value, lost, err
+	default:
+	}
+	var until time.Time
+	watched := c.holdsFewTokens()
+	if !watched {
+		c.giveUp()
+		until = time.Now().Add(silenceMemory)
+	}
+	err, forget := h.silences.note(h.cfg.Name, *s.storage, time.Since(began), until)
+	if watched {
+		stop := context.AfterFunc(h.ctx, c.giveUp)
+		h.background.Go(func() {
+			<-returned
+			if stop() {
+				c.giveUp()
+			}
+			forget()
+		})
+	}
+	return value, lost, err
+}
+
+// holdsFewTokens says whether the connection may stay open with its calls: their tokens are missing for other calls.
+func (c *conn) holdsFewTokens() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tokens < pipelined/4
+}
