@@ -44,6 +44,11 @@ func (e *SilentStorage) Error() string {
 	return text
 }
 
+// SilentStorageRemedy is what to do about storage that doesn't answer.
+const SilentStorageRemedy = "The host is up, and its VMs run on. Bring back the server of the storage pool, or what the " +
+	"pool is on. If that can't be brought back, run \"umount -f\" for the pool's directory on the host, which ends the " +
+	"calls that wait for it, and then \"virsh pool-destroy\" for the pool."
+
 // Subject names the storage.
 func (e *SilentStorage) Subject() string {
 	switch {
