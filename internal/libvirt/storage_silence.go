@@ -36,8 +36,8 @@ type SilentStorage struct {
 }
 
 func (e *SilentStorage) Error() string {
-	text := fmt.Sprintf("%s on host %q doesn't answer, the host itself does: no answer for %v (the server of the storage "+
-		"may hang)", e.Subject(), e.Host, e.Waited.Round(time.Millisecond))
+	text := fmt.Sprintf("%s on host %q doesn't answer, the host itself does: no answer for %v (its server "+
+		"may hang)", e.subject(), e.Host, e.Waited.Round(time.Millisecond))
 	if e.Elsewhere {
 		text += "; libvirt there asks all pools to find this, and would wait for that one"
 	}
@@ -45,12 +45,12 @@ func (e *SilentStorage) Error() string {
 }
 
 // SilentStorageRemedy is what to do about storage that doesn't answer.
-const SilentStorageRemedy = "The host is up, and its VMs run on. Bring back the server of the storage pool, or what the " +
-	"pool is on. If that can't be brought back, run \"umount -f\" for the pool's directory on the host, which ends the " +
+const SilentStorageRemedy = "The host is up, and its VMs run on. Bring back the server of the storage pool, or what " +
+	"the pool is on. If that can't be brought back, run \"umount -f\" for the pool's directory on the host, which ends the " +
 	"calls that wait for it, and then \"virsh pool-destroy\" for the pool."
 
-// Subject names the storage.
-func (e *SilentStorage) Subject() string {
+// subject names the storage.
+func (e *SilentStorage) subject() string {
 	switch {
 	case e.Pool != "":
 		return fmt.Sprintf("storage pool %q", e.Pool)
