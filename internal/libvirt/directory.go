@@ -38,7 +38,7 @@ var errForACall = golibvirt.Error{
 // covers the directory, or only one that exists for the time of a call.
 func (h *Host) FreeSpace(ctx context.Context, dir string) (uint64, error) {
 	s := readCall("reading the free space in " + dir)
-	return callStorage(ctx, h, s, storage{dir: dir}, func(c *conn) (_ uint64, err error) {
+	return callStorage(ctx, h, s, storage{}, func(c *conn) (_ uint64, err error) {
 		c.countCall("virStoragePoolLookupByTargetPath")
 		pool, err := c.c.LookupStoragePoolByTargetPath(dir)
 		if err != nil {
@@ -60,7 +60,7 @@ func (h *Host) FreeSpace(ctx context.Context, dir string) (uint64, error) {
 // (virStoragePoolLookupByTargetPath).
 func (h *Host) StoragePoolAt(ctx context.Context, dir string) (*StoragePool, error) {
 	s := readCall("looking for the storage pool of " + dir)
-	return callStorage(ctx, h, s, storage{dir: dir}, func(c *conn) (p *StoragePool, err error) {
+	return callStorage(ctx, h, s, storage{}, func(c *conn) (p *StoragePool, err error) {
 		c.countCall("virStoragePoolLookupByTargetPath")
 		pool, err := c.c.LookupStoragePoolByTargetPath(dir)
 		if err != nil {
@@ -78,7 +78,7 @@ func (h *Host) StoragePoolAt(ctx context.Context, dir string) (*StoragePool, err
 // covers the directory, one is created for the time of the call, which touches nothing in the directory.
 func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Directory, error) {
 	s := changeCall("reading directory " + dir)
-	return callStorage(ctx, h, s, storage{dir: dir, reads: true}, func(c *conn) (*Directory, error) {
+	return callStorage(ctx, h, s, storage{reads: true}, func(c *conn) (*Directory, error) {
 		defer c.useDirectory(ctx, dir)()
 		d := &Directory{}
 		err := c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) (err error) {
@@ -95,7 +95,7 @@ func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Dir
 // Beginning reads the first bytes of a file, or all of a shorter file, after a refresh of its directory.
 func (h *Host) Beginning(ctx context.Context, at string, bytes uint64) ([]byte, error) {
 	s := changeCall("reading the beginning of " + at)
-	return callStorage(ctx, h, s, storage{dir: path.Dir(at), reads: true}, func(c *conn) (data []byte, err error) {
+	return callStorage(ctx, h, s, storage{reads: true}, func(c *conn) (data []byte, err error) {
 		dir := path.Dir(at)
 		defer c.useDirectory(ctx, dir)()
 		err = c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) error {
@@ -111,7 +111,7 @@ func (h *Host) Beginning(ctx context.Context, at string, bytes uint64) ([]byte, 
 // MakeDirectory creates a directory with the permissions of another one. It returns ErrExists if the directory exists.
 func (h *Host) MakeDirectory(ctx context.Context, at string, like Volume) error {
 	s := changeCall("creating directory " + at)
-	_, err := callStorage(ctx, h, s, storage{dir: path.Dir(at)}, func(c *conn) (struct{}, error) {
+	_, err := callStorage(ctx, h, s, storage{}, func(c *conn) (struct{}, error) {
 		dir := path.Dir(at)
 		defer c.useDirectory(ctx, dir)()
 		like.Name, like.Format, like.PhysicalBytes = path.Base(at), "dir", 0
@@ -125,7 +125,7 @@ func (h *Host) MakeDirectory(ctx context.Context, at string, like Volume) error 
 // RemoveFile removes a file or an empty directory. It is no error if that doesn't exist.
 func (h *Host) RemoveFile(ctx context.Context, at string) error {
 	s := changeCall("removing " + at)
-	_, err := callStorage(ctx, h, s, storage{dir: path.Dir(at)}, func(c *conn) (struct{}, error) {
+	_, err := callStorage(ctx, h, s, storage{}, func(c *conn) (struct{}, error) {
 		defer c.countVolumeChange()
 		dir := path.Dir(at)
 		defer c.useDirectory(ctx, dir)()

@@ -26,7 +26,7 @@ type NewImage struct {
 // alone, in a pool or not, and returns ErrExists. RemoveFile removes an image.
 func (h *Host) CreateImage(ctx context.Context, image NewImage) (availableBytes uint64, err error) {
 	s := changeCall("creating image " + image.Path)
-	return callStorage(ctx, h, s, storage{dir: path.Dir(image.Path)}, func(c *conn) (available uint64, err error) {
+	return callStorage(ctx, h, s, storage{}, func(c *conn) (available uint64, err error) {
 		defer c.countVolumeChange()
 		dir := path.Dir(image.Path)
 		defer c.useDirectory(ctx, dir)()

@@ -41,7 +41,7 @@ func (i *ImageHeader) BackingPath(at string) string {
 // whether the image can be opened (virStorageVolLookupByPath, virStorageVolDownload).
 func (h *Host) ImageHeader(ctx context.Context, file string) (*ImageHeader, error) {
 	s := monitorCall("reading the header of " + file)
-	return callStorage(ctx, h, s, storage{dir: path.Dir(file)}, func(c *conn) (_ *ImageHeader, err error) {
+	return callStorage(ctx, h, s, storage{}, func(c *conn) (_ *ImageHeader, err error) {
 		c.countCall("virStorageVolLookupByPath")
 		volume, err := c.c.LookupStorageVolByPath(file)
 		if err != nil {

@@ -153,7 +153,6 @@ func (c *conn) settlePool(r *poolReading, abandoned error) (p *StoragePool, err 
 	if err != nil {
 		return nil, err
 	}
-	c.host.silences.noteDir(p)
 	if p.Persistent {
 		p.Autostart, err = r.autostart, r.autostartErr
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"strings"
 	"sync"
 	"time"
 )
@@ -26,47 +24,37 @@ const (
 // SilentStorage says which storage doesn't answer, as when the server of an NFS pool is down.
 type SilentStorage struct {
 	Host string
-	// Pool is the name of the pool, Dir the directory that was asked for. Both are "" if all pools were asked for, and it
-	// isn't known which of them is silent.
-	Pool, Dir string
-	// Elsewhere says that the call was about other storage: libvirt asks its pools one after the other, and waits for the
-	// silent one.
+	// Pool is "" if libvirt was asked for something that it finds in one of its pools, and it isn't known which of them is
+	// silent.
+	Pool string
+	// Elsewhere says that the call wasn't about this pool: libvirt goes through its pools, and waits for the silent one.
 	Elsewhere bool
 	Waited    time.Duration
 }
 
 func (e *SilentStorage) Error() string {
-	text := fmt.Sprintf("%s on host %q doesn't answer, the host itself does: no answer for %v (its server "+
-		"may hang)", e.subject(), e.Host, e.Waited.Round(time.Millisecond))
+	which := "a storage pool"
+	if e.Pool != "" {
+		which = fmt.Sprintf("storage pool %q", e.Pool)
+	}
+	text := fmt.Sprintf("%s on host %q doesn't answer, the host itself does: no answer for %v (its server may hang)",
+		which, e.Host, e.Waited.Round(time.Millisecond))
 	if e.Elsewhere {
-		text += "; libvirt there asks all pools to find this, and would wait for that one"
+		text += "; libvirt there goes through all pools to find this, and would wait for that one"
 	}
 	return text
 }
+
+func (e *SilentStorage) Unwrap() error { return ErrStorageSilent }
 
 // SilentStorageRemedy is what to do about storage that doesn't answer.
 const SilentStorageRemedy = "The host is up, and its VMs run on. Bring back the server of the storage pool, or what " +
 	"the pool is on. If that can't be brought back, run \"umount -f\" for the pool's directory on the host, which ends the " +
 	"calls that wait for it, and then \"virsh pool-destroy\" for the pool."
 
-// subject names the storage.
-func (e *SilentStorage) subject() string {
-	switch {
-	case e.Pool != "":
-		return fmt.Sprintf("storage pool %q", e.Pool)
-	case e.Dir != "":
-		return "the storage of " + e.Dir
-	default:
-		return "a storage pool"
-	}
-}
-
-func (e *SilentStorage) Unwrap() error { return ErrStorageSilent }
-
-// storage is what a call about storage asks: one pool; the pool of a directory, for which libvirt goes through all
-// pools; or all pools, if both are "".
+// storage is what a call about storage asks.
 type storage struct {
-	pool, dir string
+	pool string // "" if libvirt goes through all pools for it
 	// files says that the call is about what is in the pool, which is more than the daemon knows.
 	files bool
 	// reads says that the call only reads, although it isn't repeated when its connection breaks.
@@ -78,10 +66,9 @@ type storage struct {
 type silences struct {
 	mu     sync.Mutex
 	silent map[*silentCall]struct{}
-	// asking is closed when the only call that asks a storage has ended.
-	asking   map[storage]chan struct{}
+	// asking is closed when the only call that asks a pool has ended.
+	asking   map[string]chan struct{}
 	answered map[storage]time.Time
-	dirs     map[string]string // of pools, by name
 }
 
 // silentCall is a call that got no answer.
@@ -95,6 +82,9 @@ type silentCall struct {
 func callStorage[T any](
 	ctx context.Context, h *Host, s callSpec, of storage, f func(*conn) (T, error),
 ) (value T, err error) {
+	if h.target.inProcess {
+		return call(ctx, h, s, f)
+	}
 	of.reads = of.reads || s.repeat
 	leave, err := h.silences.enter(ctx, h, of)
 	if err != nil {
@@ -125,11 +115,11 @@ func (s *silences) enter(ctx context.Context, h *Host, of storage) (leave func(a
 			s.mu.Unlock()
 			return nil, err
 		}
-		asking := s.asking[of]
 		if !of.reads || time.Since(s.answered[of]) < answerMemory {
 			s.mu.Unlock()
 			return func(bool) {}, nil
 		}
+		asking := s.asking[of.pool]
 		if asking == nil {
 			break
 		}
@@ -144,15 +134,17 @@ func (s *silences) enter(ctx context.Context, h *Host, of storage) (leave func(a
 	}
 	defer s.mu.Unlock()
 	if s.asking == nil {
-		s.asking, s.answered = map[storage]chan struct{}{}, map[storage]time.Time{}
+		s.asking, s.answered = map[string]chan struct{}{}, map[storage]time.Time{}
 	}
 	ended := make(chan struct{})
-	s.asking[of] = ended
+	s.asking[of.pool] = ended
 	return func(answered bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.asking, of)
+		delete(s.asking, of.pool)
 		if answered {
+			s.answered[of] = time.Now()
+			of.files = false // Who reads a file has read what the daemon knows of the pool.
 			s.answered[of] = time.Now()
 		}
 		close(ended)
@@ -168,65 +160,33 @@ func (h *Host) verifyStorage(s callSpec, of storage) error {
 
 // find returns why a call about the storage would get no answer, nil if that isn't known. The caller holds the lock.
 func (s *silences) find(of storage) error {
+	var found *SilentStorage
 	for c := range s.silent {
-		if !c.until.IsZero() && time.Now().After(c.until) {
-			delete(s.silent, c)
-			continue
-		}
-		is := c.of
-		if is.Pool == "" && is.Dir != "" {
-			is.Pool = s.poolOf(is.Dir)
-		}
 		switch {
-		case of.pool == "":
-			is.Elsewhere = of.dir != is.Dir || of.dir == ""
-			return &is
-		case of.pool == is.Pool:
-			is.Elsewhere = false
-			return &is
+		case !c.until.IsZero() && time.Now().After(c.until):
+			delete(s.silent, c)
+		case of.pool == c.of.Pool, of.pool == "" && (found == nil || found.Pool == ""): // The name helps most.
+			is := c.of
+			is.Elsewhere = of.pool == ""
+			found = &is
 		}
 	}
-	return nil
-}
-
-// poolOf returns the name of the pool that has a directory, "" if that isn't known. The caller holds the lock.
-func (s *silences) poolOf(dir string) string {
-	for name, at := range s.dirs {
-		if at != "" && (dir == at || strings.HasPrefix(dir, strings.TrimSuffix(at, "/")+"/")) {
-			return name
-		}
+	if found == nil {
+		return nil
 	}
-	return ""
-}
-
-// noteDir remembers the directory of a pool.
-func (s *silences) noteDir(p *StoragePool) {
-	dir := p.TargetPath()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dirs == nil {
-		s.dirs = map[string]string{}
-	}
-	if dir != "" {
-		dir = path.Clean(dir)
-	}
-	s.dirs[p.Name] = dir
+	return found
 }
 
 // note remembers a call that got no answer, and returns the error of the call. forget is called when it has returned.
 func (s *silences) note(host string, of storage, waited time.Duration, until time.Time) (err error, forget func()) {
-	c := &silentCall{until: until, of: SilentStorage{Host: host, Pool: of.pool, Dir: of.dir, Waited: waited}}
+	c := &silentCall{until: until, of: SilentStorage{Host: host, Pool: of.pool, Waited: waited}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.silent == nil {
 		s.silent = map[*silentCall]struct{}{}
 	}
 	s.silent[c] = struct{}{}
-	is := c.of
-	if is.Pool == "" && is.Dir != "" {
-		is.Pool = s.poolOf(is.Dir)
-	}
-	return &is, func() {
+	return s.find(of), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.silent, c)
@@ -238,7 +198,7 @@ func (s *silences) note(host string, of storage, waited time.Duration, until tim
 func runInStorage[T any](
 	ctx context.Context, h *Host, c *conn, s callSpec, f func(*conn) (T, error),
 ) (value T, lost bool, err error) {
-	if !s.storage.reads || h.target.inProcess {
+	if !s.storage.reads {
 		return runOn(ctx, c, f)
 	}
 	began := time.Now()

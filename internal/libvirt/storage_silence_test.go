@@ -18,7 +18,8 @@ func TestStorage_thatIsSilentIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
 	own := l.StartHost(t)
-	h := open(t, Config{Name: own.Name, URI: own.URI(), Dial: linkTo(own).Dial, storageLimit: 3 * time.Second})
+	config := Config{Name: own.Name, URI: own.URI(), Dial: linkTo(own).Dial, storageLimit: 3 * time.Second}
+	h := open(t, config)
 	for _, pool := range []string{"silent", "well"} {
 		dir := "/srv/" + pool
 		must(t, h.DefineStoragePool(t.Context(), pool,
@@ -76,6 +77,15 @@ func TestStorage_thatIsSilentIsAskedOnce(t *testing.T) {
 		t.Errorf("more was asked: %v, %v before", now, asked)
 	}
 	_, err := h.PoolVolumes(t.Context(), "well")
+	must(t, err)
+
+	// Another process waits for the first one's call. The pool that it asks for isn't blamed.
+	next := open(t, config)
+	_, err = next.VolumeByPath(t.Context(), "/srv/well/a")
+	if s, ok := errors.AsType[*SilentStorage](err); !ok || s.Pool != "" || !s.Elsewhere {
+		t.Errorf("%v (%v), want that some pool doesn't answer", err, s)
+	}
+	_, err = next.PoolVolumes(t.Context(), "well")
 	must(t, err)
 
 	answer()

@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 
 	golibvirt "libvirt.org/go/libvirt"
@@ -55,11 +54,11 @@ func (v Volume) isMisread(format string) bool {
 //
 // It uses virStorageVolLookupByPath, virStorageVolGetXMLDesc, virStoragePoolLookupByVolume and
 // virStoragePoolGetXMLDesc.
-func (h *Host) VolumeByPath(ctx context.Context, at string) (*Volume, error) {
-	s := readCall("looking for volume " + at)
-	return callStorage(ctx, h, s, storage{dir: path.Dir(at)}, func(c *conn) (_ *Volume, err error) {
+func (h *Host) VolumeByPath(ctx context.Context, path string) (*Volume, error) {
+	s := readCall("looking for volume " + path)
+	return callStorage(ctx, h, s, storage{}, func(c *conn) (_ *Volume, err error) {
 		c.countCall("virStorageVolLookupByPath")
-		volume, err := c.c.LookupStorageVolByPath(at)
+		volume, err := c.c.LookupStorageVolByPath(path)
 		if err != nil {
 			return nil, err
 		}

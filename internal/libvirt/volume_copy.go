@@ -47,7 +47,7 @@ func (h *Host) CopyFile(
 		late: ErrUnreachable, writes: true,
 	}
 	for _, side := range []*Host{h, target} {
-		if err := side.verifyStorage(s, storage{dir: path.Dir(file)}); err != nil {
+		if err := side.verifyStorage(s, storage{}); err != nil {
 			return err
 		}
 	}
