@@ -13,7 +13,7 @@ import (
 var ErrStorageSilent = errors.New("storage doesn't answer")
 
 const (
-	// storagePatience is how long a read has to wait at least, for its storage to count as silent.
+	// storagePatience is how long a read has to wait for its storage to count as silent, or half of its limit.
 	storagePatience = 10 * time.Second
 	// silenceMemory is for how long storage counts as silent if it isn't seen when it answers again.
 	silenceMemory = time.Minute
@@ -49,8 +49,8 @@ func (e *SilentStorage) Unwrap() error { return ErrStorageSilent }
 
 // SilentStorageRemedy is what to do about storage that doesn't answer.
 const SilentStorageRemedy = "The host is up, and its VMs run on. Bring back the server of the storage pool, or what " +
-	"the pool is on. If that can't be brought back, run \"umount -f\" for the pool's directory on the host, which ends the " +
-	"calls that wait for it, and then \"virsh pool-destroy\" for the pool."
+	"the pool is on. If that can't be brought back, run \"umount -f\" for the pool's directory on the host, which ends " +
+	"the calls that wait for it, and then \"virsh pool-destroy\" for the pool."
 
 // storage is what a call about storage asks.
 type storage struct {
@@ -86,13 +86,13 @@ func callStorage[T any](
 		return call(ctx, h, s, f)
 	}
 	of.reads = of.reads || s.repeat
-	leave, err := h.silences.enter(ctx, h, of)
-	if err != nil {
-		return value, h.wrap(s, err, false)
-	}
 	s.storage = &of
 	if limit := h.cfg.storageLimit; limit > 0 && of.reads {
 		s.timeout = limit
+	}
+	leave, err := h.silences.enter(ctx, h, s)
+	if err != nil {
+		return value, h.wrap(s, err, false)
 	}
 	value, err = call(ctx, h, s, f)
 	leave(err == nil || codeOfCall(err) != 0)
@@ -107,8 +107,9 @@ func codeOfCall(err error) int {
 	return 0
 }
 
-// enter waits until a call may ask the storage. leave says whether the storage has answered.
-func (s *silences) enter(ctx context.Context, h *Host, of storage) (leave func(answered bool), err error) {
+// enter waits until a call may ask its storage. leave says whether the storage has answered.
+func (s *silences) enter(ctx context.Context, h *Host, call callSpec) (leave func(answered bool), err error) {
+	of, began := *call.storage, time.Now()
 	for {
 		s.mu.Lock()
 		if err := s.find(of); err != nil {
@@ -127,6 +128,11 @@ func (s *silences) enter(ctx context.Context, h *Host, of storage) (leave func(a
 		select {
 		case <-asking:
 		case <-ctx.Done():
+			if call.waitedLong(ctx, began) && h.Answers(context.WithoutCancel(ctx)) {
+				return nil, &SilentStorage{
+					Host: h.cfg.Name, Pool: of.pool, Elsewhere: of.pool == "", Waited: time.Since(began),
+				}
+			}
 			return nil, contextCause(ctx)
 		case <-h.ctx.Done():
 			return nil, ErrClosed
@@ -149,6 +155,12 @@ func (s *silences) enter(ctx context.Context, h *Host, of storage) (leave func(a
 		}
 		close(ended)
 	}, nil
+}
+
+// waitedLong reports whether a call has reached its deadline, and waited so long that its storage is silent if the host
+// isn't.
+func (s callSpec) waitedLong(ctx context.Context, began time.Time) bool {
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(began) >= min(s.timeout/2, storagePatience)
 }
 
 // verifyStorage returns ErrStorageSilent while a call about the storage hangs.
@@ -178,7 +190,7 @@ func (s *silences) find(of storage) error {
 }
 
 // note remembers a call that got no answer, and returns the error of the call. forget is called when it has returned.
-func (s *silences) note(host string, of storage, waited time.Duration, until time.Time) (err error, forget func()) {
+func (s *silences) note(host string, of storage, waited time.Duration, until time.Time) (forget func(), err error) {
 	c := &silentCall{until: until, of: SilentStorage{Host: host, Pool: of.pool, Waited: waited}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,11 +198,11 @@ func (s *silences) note(host string, of storage, waited time.Duration, until tim
 		s.silent = map[*silentCall]struct{}{}
 	}
 	s.silent[c] = struct{}{}
-	return s.find(of), func() {
+	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.silent, c)
-	}
+	}, s.find(of)
 }
 
 // runInStorage is runOn for a call about storage. If a read gets no answer in time, and the host answers another
@@ -208,8 +220,7 @@ func runInStorage[T any](
 		defer close(returned)
 		return f(c)
 	}, func(c *conn) {
-		left = errors.Is(ctx.Err(), context.DeadlineExceeded) && time.Since(began) >= min(s.timeout, storagePatience)
-		if !left {
+		if left = s.waitedLong(ctx, began); !left {
 			c.giveUp()
 			return
 		}
@@ -234,9 +245,9 @@ func runInStorage[T any](
 		c.giveUp()
 		until = time.Now().Add(silenceMemory)
 	}
-	err, forget := h.silences.note(h.cfg.Name, *s.storage, time.Since(began), until)
+	forget, err := h.silences.note(h.cfg.Name, *s.storage, time.Since(began), until)
 	if watched {
-		stop := context.AfterFunc(h.ctx, c.giveUp)
+		stop := h.onClose(c.giveUp)
 		h.background.Go(func() {
 			<-returned
 			if stop() {
