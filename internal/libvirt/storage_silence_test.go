@@ -52,6 +52,13 @@ func TestStorage_thatIsSilentIsAskedOnce(t *testing.T) {
 			isSilent(err)
 		})
 	}
+	asking.Go(func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // Other pools are asked meanwhile.
+		defer cancel()
+		if _, err := h.VolumeNames(ctx, "well"); err != nil {
+			t.Error(err)
+		}
+	})
 	asking.Wait()
 	if n := h.Calls()[reads] - before; n != 1 {
 		t.Errorf("%d calls wait for the storage, want one", n)

@@ -9,9 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccVirtualMachine_cloudInitAndASilentPool: a cloud-init medium is replaced while a storage pool that the VM doesn't
-// use is silent. What may use the old medium is unknown, so that it stays. The apply says so, the next plan shows it,
-// and its apply removes it.
+// TestAccVirtualMachine_cloudInitAndASilentPool: a cloud-init medium is replaced while a storage pool that the VM
+// doesn't use is silent. What may use the old medium is unknown, so that it stays. The apply says so, the next plan
+// shows it, and its apply removes it.
 func TestAccVirtualMachine_cloudInitAndASilentPool(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
