@@ -48,6 +48,7 @@ type callSpec struct {
 	writes    bool          // it changes something, so the guard in its context is asked right before it
 	late      error         // the kind of error if the deadline expires
 	agent     bool          // it is a request to the guest agent
+	storage   *storage      // what it asks, if it is about storage: callStorage sets it
 }
 
 // readCall describes a call that only reads what the daemon knows.
@@ -116,7 +117,7 @@ func call[T any](ctx context.Context, h *Host, s callSpec, f func(*conn) (T, err
 		}
 		limited, done := h.withDeadline(ctx, s)
 		defer done()
-		value, lost, err := runOn(limited, c, f)
+		value, lost, err := runCall(limited, h, c, s, f)
 		if err == nil {
 			h.connected.Store(true)
 			return value, nil
@@ -180,10 +181,27 @@ func (h *Host) withDeadline(ctx context.Context, s callSpec) (context.Context, c
 	return ctx, func() { stop(); cancel() }
 }
 
+// runCall is runOn for a call of that kind.
+func runCall[T any](
+	ctx context.Context, h *Host, c *conn, s callSpec, f func(*conn) (T, error),
+) (value T, lost bool, err error) {
+	if s.storage != nil {
+		return runInStorage(ctx, h, c, s, f)
+	}
+	return runOn(ctx, c, f)
+}
+
 // runOn runs f on a connection that was acquired, and returns when f or ctx ends. lost reports whether the connection
 // broke. f may use further connections, on which beginCall has succeeded as well.
 func runOn[T any](
 	ctx context.Context, c *conn, f func(*conn) (T, error), further ...*conn,
+) (value T, lost bool, err error) {
+	return runOrLeave(ctx, c, f, (*conn).giveUp, further...)
+}
+
+// runOrLeave is runOn, and calls leave with each connection if ctx ends first.
+func runOrLeave[T any](
+	ctx context.Context, c *conn, f func(*conn) (T, error), leave func(*conn), further ...*conn,
 ) (value T, lost bool, err error) {
 	type outcome struct {
 		value T
@@ -222,7 +240,7 @@ func runOn[T any](
 		o := <-result
 		return o.value, o.lost, o.err
 	}
-	each((*conn).giveUp)
+	each(leave)
 	return value, false, fmt.Errorf("no answer for %v: %w", time.Since(start).Round(time.Millisecond), contextCause(ctx))
 }
 

@@ -37,7 +37,8 @@ var errForACall = golibvirt.Error{
 // pool that covers it (virStoragePoolLookupByTargetPath, virStoragePoolGetInfo). It returns ErrNotFound if no pool
 // covers the directory, or only one that exists for the time of a call.
 func (h *Host) FreeSpace(ctx context.Context, dir string) (uint64, error) {
-	return call(ctx, h, readCall("reading the free space in "+dir), func(c *conn) (_ uint64, err error) {
+	s := readCall("reading the free space in " + dir)
+	return callStorage(ctx, h, s, storage{}, func(c *conn) (_ uint64, err error) {
 		c.countCall("virStoragePoolLookupByTargetPath")
 		pool, err := c.c.LookupStoragePoolByTargetPath(dir)
 		if err != nil {
@@ -58,7 +59,8 @@ func (h *Host) FreeSpace(ctx context.Context, dir string) (uint64, error) {
 // StoragePoolAt reads the active pool whose directory this is. It returns ErrNotFound if there is none
 // (virStoragePoolLookupByTargetPath).
 func (h *Host) StoragePoolAt(ctx context.Context, dir string) (*StoragePool, error) {
-	return call(ctx, h, readCall("looking for the storage pool of "+dir), func(c *conn) (p *StoragePool, err error) {
+	s := readCall("looking for the storage pool of " + dir)
+	return callStorage(ctx, h, s, storage{}, func(c *conn) (p *StoragePool, err error) {
 		c.countCall("virStoragePoolLookupByTargetPath")
 		pool, err := c.c.LookupStoragePoolByTargetPath(dir)
 		if err != nil {
@@ -75,7 +77,8 @@ func (h *Host) StoragePoolAt(ctx context.Context, dir string) (*StoragePool, err
 // Directory reads a directory and the named files in it, or all files if there are no names. If no active storage pool
 // covers the directory, one is created for the time of the call, which touches nothing in the directory.
 func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Directory, error) {
-	return call(ctx, h, changeCall("reading directory "+dir), func(c *conn) (*Directory, error) {
+	s := changeCall("reading directory " + dir)
+	return callStorage(ctx, h, s, storage{reads: true}, func(c *conn) (*Directory, error) {
 		defer c.useDirectory(ctx, dir)()
 		d := &Directory{}
 		err := c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) (err error) {
@@ -91,7 +94,8 @@ func (h *Host) Directory(ctx context.Context, dir string, names ...string) (*Dir
 
 // Beginning reads the first bytes of a file, or all of a shorter file, after a refresh of its directory.
 func (h *Host) Beginning(ctx context.Context, at string, bytes uint64) ([]byte, error) {
-	return call(ctx, h, changeCall("reading the beginning of "+at), func(c *conn) (data []byte, err error) {
+	s := changeCall("reading the beginning of " + at)
+	return callStorage(ctx, h, s, storage{reads: true}, func(c *conn) (data []byte, err error) {
 		dir := path.Dir(at)
 		defer c.useDirectory(ctx, dir)()
 		err = c.inDirectory(ctx, dir, func(pool *golibvirt.StoragePool) error {
@@ -106,7 +110,8 @@ func (h *Host) Beginning(ctx context.Context, at string, bytes uint64) ([]byte, 
 
 // MakeDirectory creates a directory with the permissions of another one. It returns ErrExists if the directory exists.
 func (h *Host) MakeDirectory(ctx context.Context, at string, like Volume) error {
-	_, err := call(ctx, h, changeCall("creating directory "+at), func(c *conn) (struct{}, error) {
+	s := changeCall("creating directory " + at)
+	_, err := callStorage(ctx, h, s, storage{}, func(c *conn) (struct{}, error) {
 		dir := path.Dir(at)
 		defer c.useDirectory(ctx, dir)()
 		like.Name, like.Format, like.PhysicalBytes = path.Base(at), "dir", 0
@@ -119,7 +124,8 @@ func (h *Host) MakeDirectory(ctx context.Context, at string, like Volume) error 
 
 // RemoveFile removes a file or an empty directory. It is no error if that doesn't exist.
 func (h *Host) RemoveFile(ctx context.Context, at string) error {
-	_, err := call(ctx, h, changeCall("removing "+at), func(c *conn) (struct{}, error) {
+	s := changeCall("removing " + at)
+	_, err := callStorage(ctx, h, s, storage{}, func(c *conn) (struct{}, error) {
 		defer c.countVolumeChange()
 		dir := path.Dir(at)
 		defer c.useDirectory(ctx, dir)()

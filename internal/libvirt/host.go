@@ -55,6 +55,8 @@ type Config struct {
 
 	// quiet says that libvirt's client sends no keepalive requests through streams of our own, in a test.
 	quiet bool
+	// storageLimit is the limit of reads of storage in a test; 0 means that of the call.
+	storageLimit time.Duration
 }
 
 // Host is one libvirt host. Its methods may be called from many goroutines. Each returns when its context ends. A
@@ -83,7 +85,8 @@ type Host struct {
 	cancel     context.CancelFunc
 	background tasks
 
-	directories users // the directories for which a pool is created
+	directories users    // the directories for which a pool is created
+	silences    silences // the storage that doesn't answer
 
 	socketMu sync.Mutex
 	socket   string // the socket where the daemon was found

@@ -25,7 +25,8 @@ type NewImage struct {
 // CreateImage creates an empty image, and returns how much space is left in its directory. It leaves an existing file
 // alone, in a pool or not, and returns ErrExists. RemoveFile removes an image.
 func (h *Host) CreateImage(ctx context.Context, image NewImage) (availableBytes uint64, err error) {
-	return call(ctx, h, changeCall("creating image "+image.Path), func(c *conn) (available uint64, err error) {
+	s := changeCall("creating image " + image.Path)
+	return callStorage(ctx, h, s, storage{}, func(c *conn) (available uint64, err error) {
 		defer c.countVolumeChange()
 		dir := path.Dir(image.Path)
 		defer c.useDirectory(ctx, dir)()

@@ -40,7 +40,8 @@ func (i *ImageHeader) BackingPath(at string) string {
 // if no active pool knows the file, whether it exists or not, and ErrUnsupported if the header alone doesn't show
 // whether the image can be opened (virStorageVolLookupByPath, virStorageVolDownload).
 func (h *Host) ImageHeader(ctx context.Context, file string) (*ImageHeader, error) {
-	return call(ctx, h, monitorCall("reading the header of "+file), func(c *conn) (_ *ImageHeader, err error) {
+	s := monitorCall("reading the header of " + file)
+	return callStorage(ctx, h, s, storage{}, func(c *conn) (_ *ImageHeader, err error) {
 		c.countCall("virStorageVolLookupByPath")
 		volume, err := c.c.LookupStorageVolByPath(file)
 		if err != nil {

@@ -65,7 +65,9 @@ func IsNoPool(err error) bool {
 // StoragePools reads all pools, except those that exist for the time of a call, in two round trips. It leaves out pools
 // that vanish meanwhile.
 func (h *Host) StoragePools(ctx context.Context) ([]StoragePool, error) {
-	return call(ctx, h, readCall("listing storage pools"), func(c *conn) (pools []StoragePool, err error) {
+	return callStorage(ctx, h, readCall("listing storage pools"), storage{}, func(
+		c *conn,
+	) (pools []StoragePool, err error) {
 		c.countCall("virConnectListAllStoragePools")
 		all, err := c.c.ListAllStoragePools(0)
 		if err != nil {
@@ -160,7 +162,8 @@ func (c *conn) settlePool(r *poolReading, abandoned error) (p *StoragePool, err 
 // DefineStoragePool defines a persistent pool, or changes the pool with its name and UUID: an active pool changes at
 // its next start (virStoragePoolDefineXML).
 func (h *Host) DefineStoragePool(ctx context.Context, name, document string) error {
-	_, err := call(ctx, h, defineCall("defining storage pool "+name), func(c *conn) (struct{}, error) {
+	// libvirt compares the pool with all others.
+	_, err := callStorage(ctx, h, defineCall("defining storage pool "+name), storage{}, func(c *conn) (struct{}, error) {
 		c.countCall("virStoragePoolDefineXML")
 		pool, err := c.c.StoragePoolDefineXML(document, 0)
 		if err != nil {
@@ -262,12 +265,19 @@ func (h *Host) changePool(
 func onStoragePool[T any](
 	ctx context.Context, h *Host, s callSpec, name string, f func(*conn, *golibvirt.StoragePool) (T, error),
 ) (T, error) {
-	return call(ctx, h, s, func(c *conn) (value T, err error) {
+	return callPool(ctx, h, s, storage{pool: name}, f)
+}
+
+// callPool is onStoragePool, of the pool that the storage names.
+func callPool[T any](
+	ctx context.Context, h *Host, s callSpec, of storage, f func(*conn, *golibvirt.StoragePool) (T, error),
+) (T, error) {
+	return callStorage(ctx, h, s, of, func(c *conn) (value T, err error) {
 		if s.writes {
 			defer c.countVolumeChange()
 		}
 		c.countCall("virStoragePoolLookupByName")
-		pool, err := c.c.LookupStoragePoolByName(name)
+		pool, err := c.c.LookupStoragePoolByName(of.pool)
 		if err != nil {
 			return value, err
 		}

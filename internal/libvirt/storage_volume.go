@@ -63,6 +63,9 @@ func (h *Host) PoolVolumes(ctx context.Context, pool string) ([]Volume, error) {
 					read[i], err = c.readListed(ctx, &all[i])
 					return err
 				})
+				if i == 0 { // If the storage doesn't answer, one call hangs, and not one for each volume.
+					_ = calls.Wait()
+				}
 			}
 			err = calls.Wait()
 			for i := range all {
@@ -325,7 +328,7 @@ func readInPool[T any](
 func inPool[T any](
 	ctx context.Context, h *Host, s callSpec, pool string, f func(*conn, *golibvirt.StoragePool) (T, error),
 ) (T, error) {
-	value, err := onStoragePool(ctx, h, s, pool, f)
+	value, err := callPool(ctx, h, s, storage{pool: pool, files: true}, f)
 	return value, h.ofPool(ctx, pool, err)
 }
 

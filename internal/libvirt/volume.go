@@ -55,7 +55,8 @@ func (v Volume) isMisread(format string) bool {
 // It uses virStorageVolLookupByPath, virStorageVolGetXMLDesc, virStoragePoolLookupByVolume and
 // virStoragePoolGetXMLDesc.
 func (h *Host) VolumeByPath(ctx context.Context, path string) (*Volume, error) {
-	return call(ctx, h, readCall("looking for volume "+path), func(c *conn) (_ *Volume, err error) {
+	s := readCall("looking for volume " + path)
+	return callStorage(ctx, h, s, storage{}, func(c *conn) (_ *Volume, err error) {
 		c.countCall("virStorageVolLookupByPath")
 		volume, err := c.c.LookupStorageVolByPath(path)
 		if err != nil {

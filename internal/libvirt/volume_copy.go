@@ -46,6 +46,11 @@ func (h *Host) CopyFile(
 		operation: fmt.Sprintf("copying %s to host %s", file, target.Name()), timeout: migrateTimeout, patient: true,
 		late: ErrUnreachable, writes: true,
 	}
+	for _, side := range []*Host{h, target} {
+		if err := side.verifyStorage(s, storage{}); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := h.withDeadline(ctx, s)
 	defer cancel()
 	defer target.onClose(cancel)()

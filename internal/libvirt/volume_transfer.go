@@ -26,6 +26,9 @@ func (h *Host) transferVolume(ctx context.Context, verb string, t volumeTransfer
 	s := callSpec{
 		operation: verb + " volume " + t.pool + "/" + t.name, timeout: migrateTimeout, late: ErrUnreachable, writes: t.writes,
 	}
+	if err := h.verifyStorage(s, storage{pool: t.pool, files: true}); err != nil {
+		return err
+	}
 	ctx, cancel := h.withDeadline(ctx, s)
 	defer cancel()
 	c, err := h.reserveConnection(ctx)

@@ -331,13 +331,19 @@ func (vm *VM) AsLeft(o domain.OwnDisk) domain.LeftVolume {
 // Abandoned reports whether the volume of an own disk is to be removed unless the disk is declared: an interrupted run
 // began to create it or to remove it, and the VM doesn't have it. If the VM has another disk of that key, the volume
 // may be its base: whoever changes the VM decides. A saved guest may have any disk that the VM had: only its memory
-// image says so, which isn't read. First-boot media have LeftFirstBoot.
+// image says so, which isn't read. Of first-boot media, it is a medium that couldn't be removed when another replaced
+// it; LeftFirstBoot has those of a VM without one.
 func (vm *VM) Abandoned(recorded string) bool {
 	o := vm.Metadata.OwnDisks[recorded]
-	key, _, _ := strings.Cut(recorded, ".")
+	if vm.HasFile(o.Path) || vm.ManagedSave {
+		return false
+	}
 
-	if key == domain.MediumKey || key == domain.IgnitionKey || !o.Creating && !o.Removing || vm.HasFile(o.Path) ||
-		vm.ManagedSave {
+	if key, _, replaced := strings.Cut(recorded, "."); key == domain.MediumKey || key == domain.IgnitionKey {
+		return replaced && vm.HasFile(vm.Metadata.OwnDisks[key].Path)
+	}
+
+	if !o.Creating && !o.Removing {
 		return false
 	}
 

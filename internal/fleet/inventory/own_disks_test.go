@@ -39,3 +39,32 @@ func testAbandoned(t *testing.T, at string, source domain.DiskSource) {
 		}
 	}
 }
+
+// A first-boot medium that another has replaced is left over, unless the guest still has it.
+func TestVM_Abandoned_firstBootMedium(t *testing.T) {
+	t.Parallel()
+
+	const old, now = domain.MediumKey + ".old", domain.MediumKey
+	spec := func(file string) *domain.Spec {
+		return &domain.Spec{Disks: map[string]domain.Disk{now: {Source: domain.DiskSource{File: file}}}}
+	}
+
+	for name, test := range map[string]struct {
+		vm   VM
+		want bool
+	}{
+		"another replaced it":            {VM{PersistentSpec: spec("/now"), LiveSpec: spec("/now")}, true},
+		"the guest has it until it ends": {VM{PersistentSpec: spec("/now"), LiveSpec: spec("/old")}, false},
+		"the saved guest may have it":    {VM{PersistentSpec: spec("/now"), ManagedSave: true}, false},
+		"the VM has neither":             {VM{PersistentSpec: spec("/x")}, false}, // LeftFirstBoot has it.
+	} {
+		test.vm.Metadata.OwnDisks = map[string]domain.OwnDisk{old: {Path: "/old"}, now: {Path: "/now"}}
+		if got := test.vm.Abandoned(old); got != test.want {
+			t.Errorf("%s: abandoned is %v; want %v", name, got, test.want)
+		}
+
+		if test.vm.Abandoned(now) {
+			t.Errorf("%s: the medium itself is abandoned", name)
+		}
+	}
+}

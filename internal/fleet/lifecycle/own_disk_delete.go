@@ -129,10 +129,11 @@ func (u *update) releaseStarted(ctx context.Context, key string, o domain.OwnDis
 }
 
 // cannotRelease reports whether the cause that a volume wasn't removed may go away by itself or by what a user does on
-// the hosts: what may use it is unknown, a host that shares its pool doesn't answer, or the pool isn't there.
+// the hosts: what may use it is unknown, a host that shares its pool or a pool of the host doesn't answer, or the pool
+// isn't there.
 func cannotRelease(err error) bool {
 	return slices.ContainsFunc([]error{
-		storage.ErrUsersUnknown, storage.ErrUnseen, libvirt.ErrPoolInactive, libvirt.ErrNoPool,
+		storage.ErrUsersUnknown, storage.ErrUnseen, libvirt.ErrPoolInactive, libvirt.ErrNoPool, libvirt.ErrStorageSilent,
 	}, func(kind error) bool { return errors.Is(err, kind) })
 }
 

@@ -38,6 +38,8 @@ const (
 
 	// HostNotAvailable: the target is not configured, fenced or doesn't answer.
 	HostNotAvailable = "HostNotAvailable"
+	// StorageNotAvailable: a storage pool of a host doesn't answer, while the host does.
+	StorageNotAvailable = "StorageNotAvailable"
 	// HostNotSchedulable: VMs are placed on the target only if they name it.
 	HostNotSchedulable = "HostNotSchedulable"
 	// HostLabelsMismatch: the target lacks labels that the VM's placement requires.
@@ -95,6 +97,7 @@ var knownReasons = []struct {
 	traits reasonTrait
 }{
 	{HostNotAvailable, temporary},
+	{StorageNotAvailable, temporary},
 	{HostCordoned, temporary},
 	{InterfaceNotLiveMigratable, 0},
 	{CPUModeNotLiveMigratable, 0},

@@ -63,8 +63,15 @@ func (t preflight) checkAll(ctx context.Context) []Blocker {
 	return slices.Concat(found...)
 }
 
-// UnansweredBlocker returns the blocker of a host that did not answer whether it can run a VM.
+// UnansweredBlocker returns the blocker of a host, or of a storage pool of it, that did not answer whether the host can
+// run a VM.
 func UnansweredBlocker(host string, err error) Blocker {
+	if silent, is := errors.AsType[*libvirt.SilentStorage](err); is {
+		return Blocker{
+			Reason: StorageNotAvailable, Status: status.False, Attribute: "host", Message: silent.Error(),
+			Remedy: libvirt.SilentStorageRemedy,
+		}
+	}
 	return Blocker{
 		Reason: HostNotAvailable, Status: status.False, Attribute: "host",
 		Message: fmt.Sprintf("host %q does not answer: %v", host, err),

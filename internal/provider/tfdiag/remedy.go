@@ -40,8 +40,9 @@ func is(err, kind error) bool {
 // causes are kinds of errors that explain others, and take precedence over the error's own advice. A refused host key
 // makes its host unreachable, but the advice to bring the host back wouldn't help. VMs run on without libvirt's daemon,
 // so that a host without it must not be fenced. Nothing is changed on a host that keeps no locks. And an operation that
-// lost its lease was not cancelled.
+// lost its lease was not cancelled. A host with a storage pool that doesn't answer is up.
 var causes = []kindRemedy{
+	{libvirt.ErrStorageSilent, libvirt.SilentStorageRemedy + " Nothing was removed from the state."},
 	{errNoAddress, "Nothing was sent to the host, so it may be up, and its VMs may run. Correct the host's name in " +
 		anyHost + ".uri, or in ssh_config or jump_hosts, or its entry in DNS; \"getent hosts\" with the name shows what " +
 		"this computer knows. Nothing was removed from the state."},

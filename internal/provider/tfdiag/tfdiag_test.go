@@ -96,7 +96,7 @@ func TestFailure_remedyOfEachKind(t *testing.T) {
 		"unconfigured": fleet.ErrUnconfigured, "two copies": fleet.ErrTwoCopies, "ambiguous": fleet.ErrAmbiguous,
 		"duplicate host": fleet.ErrDuplicateHost, "locked": fleet.ErrLocked,
 		"lease lost": fleet.ErrLeaseLost, "lease unconfirmed": fleet.ErrLeaseUnconfirmed, "restart": fleet.ErrRestartRequired,
-		"no daemon": libvirt.ErrNoDaemon,
+		"no daemon": libvirt.ErrNoDaemon, "silent storage": &libvirt.SilentStorage{Pool: "nfs", Host: "kvm1"},
 		"not ready": fleet.ErrNotReady, "no host": fleet.ErrNoHost, "agent": libvirt.ErrAgentUnavailable,
 		"unsupported": fleet.ErrUnsupported, "busy": fleet.ErrBusy, "unreachable": fleet.ErrUnreachable,
 		"not now":  libvirt.ErrNotNow,
@@ -186,7 +186,9 @@ func TestFailure_causeWinsOverConsequence(t *testing.T) {
 		detail := tfdiag.Failure{Verb: "read", Noun: "host", Err: err}.Error().Detail()
 		return detail[strings.LastIndex(detail, "\n\n"):]
 	}
-	for _, cause := range []error{ssh.ErrHostKey, ssh.ErrAuth, libvirt.ErrDenied, libvirt.ErrNoDaemon} {
+	for _, cause := range []error{
+		ssh.ErrHostKey, ssh.ErrAuth, libvirt.ErrDenied, libvirt.ErrNoDaemon, libvirt.ErrStorageSilent,
+	} {
 		got := advice(&fleet.Error{
 			Kind: fleet.ErrUnreachable, Detail: "no answer", Remedy: "Bring it back.",
 			Err: call(errors.Join(libvirt.ErrUnreachable, cause), "x"),

@@ -27,8 +27,9 @@ var locationAttributes = attributes{
 		Computed:            true,
 	},
 	"left_volumes": schema.ListAttribute{
-		MarkdownDescription: "What an interrupted apply left: volumes of disks with `pool` that the VM lacks, as `<host>: " +
-			"<pool>/<volume>`; as `<host>: <path>`, unfinished copies of moves, and originals if `keep_source_disks = false`. " +
+		MarkdownDescription: "What an apply couldn't remove: volumes of disks with `pool` and of replaced first-boot " +
+			"media, as `<host>: <pool>/<volume>`; as `<host>: <path>`, unfinished copies of moves, and originals if " +
+			"`keep_source_disks = false`. " +
 			"An apply removes them, unless something uses them or the disk is declared again.",
 		ElementType: types.StringType,
 		Computed:    true,
