@@ -426,11 +426,13 @@ func TestGroups_declaredFitsTheRest(t *testing.T) {
 		{`<graphics type="spice"/>`, Values{"devices.graphics.share_policy": "ignore"}, "devices.graphics.type"},
 		{`<graphics type="spice"/>`, Values{"devices.second_graphics.keymap": "de"}, "devices.second_graphics.type"},
 		{
-			`<graphics type="spice"><gl enable="yes"/></graphics>`, Values{"devices.egl_headless.type": Any},
+			`<graphics type="spice"><gl enable="yes"/></graphics>`,
+			Values{"devices.egl_headless.type": Any},
 			"devices.egl_headless.type",
 		},
 		{
-			`<graphics type="spice"/><graphics type="egl-headless"/>`, Values{"devices.graphics.gl": "yes"},
+			`<graphics type="spice"/><graphics type="egl-headless"/>`,
+			Values{"devices.graphics.gl": "yes"},
 			"devices.egl_headless.type",
 		},
 		{"", Values{"devices.tpm.version": "1.2"}, "devices.tpm.version"},
@@ -447,7 +449,8 @@ func TestGroups_declaredFitsTheRest(t *testing.T) {
 			t.Fatal(err)
 		}
 		if refused.Path != tt.refused {
-			t.Errorf("%s with %v: %q (%s) is refused, not %q", tt.devices, tt.declared, refused.Path, refused.Message, tt.refused)
+			t.Errorf("%s with %v: %q (%s) is refused, not %q",
+				tt.devices, tt.declared, refused.Path, refused.Message, tt.refused)
 		}
 	}
 	d := parse(t, `<domain type="qemu"><devices><filesystem type="mount"><driver type="path"/><source dir="/a"/>`+

@@ -8,9 +8,9 @@ import (
 // combination is a check whether the values of one device fit together. It returns the attribute and the problem.
 type combination func(value func(attribute string) string) (attribute, problem string)
 
-// patched checks the values that the device at a path has after a change: what is declared has to fit also to what isn't,
-// which is what the device has already, or its default. before are its values before the change, none for a new device:
-// what didn't fit then is left alone. All values are by name.
+// patched checks the values that the device at a path has after a change: what is declared has to fit also to what
+// isn't, which is what the device has already, or its default. before are its values before the change, none for a new
+// device: what didn't fit then is left alone. All values are by name.
 func (c combination) patched(path string, before, after, declared Values) error {
 	if c == nil {
 		return nil

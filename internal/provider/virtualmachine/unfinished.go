@@ -68,11 +68,12 @@ func warnStarted(
 		}
 	}
 	if len(made) > 0 {
-		diags.AddAttributeWarning(path.Root("restart_required"), "Unfinished changes were made: "+text(saved.Name), fmt.Sprintf(
+		name := text(saved.Name)
+		diags.AddAttributeWarning(path.Root("restart_required"), "Unfinished changes were made: "+name, fmt.Sprintf(
 			"Virtual machine %q on host %q was started after the plan was made, and so it has these changes, which an apply "+
 				"that failed had left in its definition. They aren't declared, and the state doesn't show them until the next "+
 				"refresh:\n  - %s\n\n%s",
-			text(saved.Name), text(saved.CurrentHost), strings.Join(made, "\n  - "), leftRemedy))
+			name, text(saved.CurrentHost), strings.Join(made, "\n  - "), leftRemedy))
 	}
 	return diags
 }

@@ -901,8 +901,8 @@ func TestAccVolume_growsOnline(t *testing.T) {
 	vm := fmt.Sprintf("<domain type='qemu'><name>%[1]s</name><memory unit='MiB'>16</memory><os><type>hvm</type></os>"+
 		"<devices><disk type='file'><driver name='qemu' type='qcow2'/><source file='/var/lib/libvirt/%[1]s/data'/>"+
 		"<target dev='vdb' bus='virtio'/></disk></devices></domain>", name)
-	refused := regexp.MustCompile(`(?s)Job runs on the disk: ` + name + `.*size = .*A\s+block\s+copy\s+runs\s+on\s+disk\s+` +
-		`"vdb".*virsh\s+blockjob`)
+	refused := regexp.MustCompile(`(?s)Job runs on the disk: ` + name +
+		`.*size = .*A\s+block\s+copy\s+runs\s+on\s+disk\s+"vdb".*virsh\s+blockjob`)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy: func(*terraform.State) error {
