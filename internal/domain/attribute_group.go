@@ -34,7 +34,7 @@ type Group struct {
 	Skip func(*etree.Element) bool
 	// Check returns the attribute and the problem if the values don't fit together; if it is nil, every combination is
 	// valid.
-	Check func(value func(attribute string) string) (attribute, problem string)
+	Check combination
 	// After is the path of the device that comes before this one in the same list, and is of another model: without it,
 	// this device would be that one. "" means that there is none.
 	After string
@@ -225,7 +225,7 @@ func (g Group) apply(d *Definition, want Spec) error {
 	}
 	var have Spec
 	g.read(d, &have)
-	e := g.element(d)
+	e, declared, isNew := g.element(d), want.Values, false
 	if g.Device != "" {
 		switch there, wanted := e != nil && !g.absent(e), want.Values[g.model()] != None; {
 		case !wanted && (there || e == nil && g.Explicit):
@@ -237,7 +237,7 @@ func (g Group) apply(d *Definition, want Spec) error {
 			return Problem{g.Path, "It needs " + g.After + ", which this VM doesn't have."}
 		case !there:
 			drop(e)
-			e = g.newElement()
+			e, isNew = g.newElement(), true
 			d.addDevice(e)
 			want.Values = g.withDefaults(want.Values, attr(child(d.root(), "os", "type"), "arch"))
 		}
@@ -257,7 +257,15 @@ func (g Group) apply(d *Definition, want Spec) error {
 			return err
 		}
 	}
-	return nil
+	if len(changed) == 0 || g.Check == nil {
+		return nil
+	}
+	now := Values{}
+	g.rows().read(e, now)
+	if isNew {
+		have.Values = nil
+	}
+	return g.Check.patched(g.Path, g.byName(have.Values), g.byName(now), g.byName(declared))
 }
 
 // withDefaults adds the defaults to what is declared of a new device.

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -64,8 +65,44 @@ func triedValues(path string, a Attribute) []string {
 	}[a.Kind]
 }
 
-// valuesBeside are what attributes need to be declared, too.
+// valuesBeside are what attributes, or single values of them, need to be declared, too.
 var valuesBeside = map[string]Values{
+	"cpu.emulator_scheduler.type=fifo": {"emulator_scheduler.priority": "1"},
+	"cpu.emulator_scheduler.type=rr":   {"emulator_scheduler.priority": "1"},
+	"firmware.stateless":               {"nvram": "", "nvram_template": ""},
+	"memory.swap_hard_limit":           {"hard_limit": ""},
+
+	"memory.numatune.placement=auto":     {"numatune.nodeset": ""},
+	"platform.clock.offset=timezone":     {"timezone": "Europe/Berlin"},
+	"platform.clock.offset=absolute":     {"start": "1"},
+	LaunchSecurityType + "=sev":          {"policy": "0x3"},
+	LaunchSecurityType + "=sev-snp":      {"policy": "0x30000"},
+	"platform.launch_security.id_block":  {"type": "sev-snp", "policy": "0x30000"},
+	"platform.launch_security.id_auth":   {"type": "sev-snp", "policy": "0x30000"},
+	"platform.launch_security.host_data": {"type": "sev-snp", "policy": "0x30000"},
+	"devices.audio.type=file":            {"path": "/a"},
+	"devices.tpm.backend=external":       {"path": "/s"},
+	"devices.tpm.version":                {"model": "tpm-tis"},
+
+	"devices.video.ram":     {"model": "qxl"},
+	"devices.video.vgamem":  {"model": "qxl"},
+	"devices.video.heads":   {"model": "virtio"},
+	"devices.video.accel3d": {"model": "virtio"},
+
+	"devices.iommu.intremap":     {"model": "intel", "eim": ""},
+	"devices.iommu.caching_mode": {"model": "intel"},
+	"devices.iommu.iotlb":        {"model": "intel"},
+	"devices.iommu.eim":          {"model": "intel"},
+	"devices.iommu.aw_bits":      {"model": "intel"},
+
+	"devices.graphics.listen=network":        {"network": "lan"},
+	"devices.graphics.share_policy":          {"type": "vnc"},
+	"devices.graphics.gl":                    {"type": "spice"},
+	"devices.graphics.rendernode":            {"type": "spice", "gl": "yes"},
+	"devices.second_graphics.listen=network": {"network": "lan"},
+	"devices.second_graphics.share_policy":   {"type": "vnc"},
+	"devices.second_graphics.rendernode":     {"gl": "yes"},
+
 	"devices.rng.rate_period":         {"rate_bytes": "10"},
 	"devices.graphics.address":        {"listen": "address"},
 	"firmware.boot_menu.timeout":      {"boot_menu.enabled": "yes"},
@@ -81,7 +118,7 @@ var valuesBeside = map[string]Values{
 	"firmware.nvram_template":         {"loader": "/l"},
 	"memory.numatune.mode":            {"numatune.nodeset": "0"},
 	"cpu.emulator_scheduler.priority": {"emulator_scheduler.type": "fifo"},
-	"devices.graphics.websocket":      {"listen": "address"},
+	"devices.graphics.websocket":      {"listen": "address", "type": "vnc"},
 
 	"devices.audio.path": {"type": "file"},
 
@@ -98,7 +135,7 @@ var valuesBeside = map[string]Values{
 	"devices.second_graphics.address":   {"listen": "address"},
 	"devices.second_graphics.network":   {"listen": "network"},
 	"devices.second_graphics.port":      {"listen": "address"},
-	"devices.second_graphics.websocket": {"listen": "address"},
+	"devices.second_graphics.websocket": {"listen": "address", "type": "vnc"},
 	"platform.hyperv.stimer_direct":     {"stimer": "yes"},
 }
 
@@ -110,14 +147,19 @@ func eachFact(f func(g Group, a Attribute, declared Values)) {
 			values := triedValues(g.At(a), a)
 			for _, value := range values {
 				declared := Values{g.At(a): value}
-				for name, value := range valuesBeside[g.At(a)] {
-					if name != cpuNUMA {
-						name = join(g.Path, name)
+				for _, needing := range []string{g.At(a), g.At(a) + "=" + value} {
+					for name, value := range valuesBeside[needing] {
+						if name != cpuNUMA {
+							name = join(g.Path, name)
+						}
+						declared[name] = value
 					}
-					declared[name] = value
 				}
-				if g.After != "" {
-					declared[groupAt(g.After).model()] = Any
+				if g.After != "" { // The first screen is by the other protocol.
+					if declared[g.model()] == "" {
+						declared[g.model()] = "spice"
+					}
+					declared[groupAt(g.After).model()] = map[string]string{"spice": "vnc", "vnc": "spice"}[declared[g.model()]]
 				}
 				f(g, a, declared)
 			}
@@ -362,6 +404,60 @@ func TestGroups_refuseWhatIsWrong(t *testing.T) {
 		if len(Spec{Values: wrong}.Validate()) == 0 {
 			t.Errorf("%v is let pass", wrong)
 		}
+	}
+}
+
+// TestGroups_declaredFitsTheRest: what is declared has to fit to the values that the device has already or gets by
+// default, and to other devices. What a user of another tool has written that doesn't fit is left alone.
+func TestGroups_declaredFitsTheRest(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		devices  string
+		declared Values
+		refused  string // the path
+	}{
+		{"", Values{"devices.graphics.gl": "yes"}, "devices.graphics.type"},
+		{"", Values{"devices.graphics.type": Any, "devices.graphics.gl": "yes"}, "devices.graphics.type"},
+		{"", Values{"devices.graphics.type": "spice", "devices.graphics.gl": "yes"}, ""},
+		{`<graphics type="vnc"/>`, Values{"devices.graphics.gl": "yes"}, "devices.graphics.type"},
+		{`<graphics type="spice"/>`, Values{"devices.graphics.gl": "yes"}, ""},
+		{`<graphics type="spice"><gl enable="yes"/></graphics>`, Values{"devices.graphics.type": "vnc"}, ""},
+		{`<graphics type="spice"><gl rendernode="/d"/></graphics>`, Values{"devices.graphics.keymap": "de"}, ""},
+		{`<graphics type="spice"/>`, Values{"devices.graphics.share_policy": "ignore"}, "devices.graphics.type"},
+		{`<graphics type="spice"/>`, Values{"devices.second_graphics.keymap": "de"}, "devices.second_graphics.type"},
+		{
+			`<graphics type="spice"><gl enable="yes"/></graphics>`,
+			Values{"devices.egl_headless.type": Any},
+			"devices.egl_headless.type",
+		},
+		{
+			`<graphics type="spice"/><graphics type="egl-headless"/>`,
+			Values{"devices.graphics.gl": "yes"},
+			"devices.egl_headless.type",
+		},
+		{"", Values{"devices.tpm.version": "1.2"}, "devices.tpm.version"},
+		{`<tpm model="tpm-tis"><backend type="emulator"/></tpm>`, Values{"devices.tpm.version": "1.2"}, ""},
+		{"", Values{"devices.video.ram": "65536"}, "devices.video.ram"},
+		{`<video><model type="qxl"/></video>`, Values{"devices.video.ram": "65536"}, ""},
+	} {
+		d := parse(t, `<domain type="qemu"><os><type arch="x86_64">hvm</type></os><devices>`+tt.devices+`</devices></domain>`)
+		if problems := (Spec{Values: tt.declared}).Validate(); len(problems) > 0 {
+			t.Errorf("%v is refused without a VM: %v", tt.declared, problems)
+		}
+		var refused Problem
+		if err := d.Apply(Spec{Values: tt.declared}); err != nil && !errors.As(err, &refused) {
+			t.Fatal(err)
+		}
+		if refused.Path != tt.refused {
+			t.Errorf("%s with %v: %q (%s) is refused, not %q",
+				tt.devices, tt.declared, refused.Path, refused.Message, tt.refused)
+		}
+	}
+	d := parse(t, `<domain type="qemu"><devices><filesystem type="mount"><driver type="path"/><source dir="/a"/>`+
+		`<target dir="a"/><alias name="ua-filesystem-a"/></filesystem></devices></domain>`)
+	row := Row{"source": "/a", "target": "a", "queue_size": "64"}
+	if err := d.Apply(Spec{Filesystems: map[string]Row{"a": row}}); err == nil {
+		t.Error("a queue of virtiofs is accepted for another driver")
 	}
 }
 

@@ -147,7 +147,7 @@ func (d *Definition) Apply(want Spec) error {
 	}
 	patched.followScreen(d, want.Values)
 	if err := errors.Join(append(problems, patched.applyBootOrder(want), patched.checkCells(want),
-		patched.checkMemorySlots(), patched.checkPages(want, d))...); err != nil {
+		patched.checkMemorySlots(), patched.checkPages(want, d), patched.checkBeside(d, want.Values))...); err != nil {
 		return err
 	}
 	d.doc = patched.doc

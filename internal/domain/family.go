@@ -49,7 +49,7 @@ type Family struct {
 	recall func(m Metadata, all map[string]Row)
 	// Check returns the attribute and the problem if the values don't fit together; if it is nil, every combination is
 	// valid.
-	Check func(value func(attribute string) string) (attribute, problem string)
+	Check combination
 	// fits checks the devices against the rest of the spec; if it is nil, they always fit.
 	fits func(Spec, *checker)
 	// Doc describes the family to users.
@@ -221,7 +221,10 @@ func (f Family) patch(_ *Definition, e *etree.Element, path string, want Row, _ 
 			return err
 		}
 	}
-	return nil
+	if len(changed) == 0 {
+		return nil
+	}
+	return f.Check.patched(path, Values(have), Values(f.read(e)), Values(want))
 }
 
 func (f Family) create(d *Definition, key string, want Row, _ map[string]bool) (*etree.Element, error) {
@@ -287,7 +290,8 @@ func (f Family) validate(c *checker, all map[string]Row) {
 			a.validate(c, join(path, a.Name), row[a.Name], func(string, string) bool { return false })
 		}
 		if f.Check != nil {
-			attribute, problem := f.Check(func(name string) string { return row[name] })
+			said := rows(f.Attributes).normal(Values(row)) // White space declares nothing.
+			attribute, problem := f.Check(func(name string) string { return said[name] })
 			c.require(problem == "", join(path, attribute), problem)
 		}
 	}

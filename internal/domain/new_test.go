@@ -286,7 +286,7 @@ func TestNew_fiveSerialPorts(t *testing.T) {
 	if p, ok := errors.AsType[Problem](err); !ok || p.Path != "devices.serials.e.target_type" {
 		t.Errorf("five ports of a PC: %v", err)
 	}
-	ports["e"] = Row{"target_type": "pci-serial"}
+	ports["e"] = Row{"type": "pty", "target_type": "pci-serial"}
 	if _, err = New(spec, testUUID); err != nil {
 		t.Errorf("the fifth on PCI: %v", err)
 	}

@@ -274,6 +274,12 @@ func TestLab_whatTheHostCannotDoFailsThePlan(t *testing.T) {
 		"a NIC that is no PCI device": {func(s *domain.Spec) {
 			s.Interfaces = map[string]domain.Interface{"net": {User: true, Model: "usb-net"}}
 		}, "PCI bus"},
+		"a secret that it lacks": {func(s *domain.Spec) {
+			s.Disks = map[string]domain.Disk{"root": {Source: domain.DiskSource{Network: &domain.NetworkSource{
+				Protocol: "rbd", Name: "p/i", Hosts: []string{"h"},
+				Auth: &domain.SourceAuth{Username: "u", Secret: "6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca11"},
+			}}}}
+		}, "no secret 6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca11"},
 		"an unknown CPU model": {func(s *domain.Spec) {
 			s.CPU = domain.CPU{Mode: new("custom"), Model: new("Nonsense")}
 		}, "Nonsense"},

@@ -118,6 +118,9 @@ func (s *Storage) growRunning(ctx context.Context, h *libvirt.Host, g Growth, u 
 	if done, err := g.check(bytes); done || err != nil {
 		return err
 	}
+	if err := s.jobOn(ctx, u); err != nil {
+		return err
+	}
 	more := Demand{Growth: g.Bytes - max(bytes, have)}
 	if err := s.taking(ctx, g.Host, g.Ref.Pool, more, func(ctx context.Context) error {
 		return runs.BlockResize(ctx, u.UUID, u.Target, g.Bytes)

@@ -7,49 +7,20 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/status"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// diskJobsLimit is how long QEMU is asked for the jobs on a VM's disks. A QEMU that hangs then doesn't hold up what is
-// to be done with the VM.
-const diskJobsLimit = 5 * time.Second
-
-// diskJob is a job on a disk of a running VM, with the disk's key.
-type diskJob struct {
-	libvirt.BlockJob
-
-	key string
-}
-
-// diskJobs returns the jobs that run on the disks of a VM. It returns none if QEMU can't be asked: libvirt then refuses
-// what a job prevents.
-func diskJobs(ctx context.Context, vm *inventory.VM) []diskJob {
+// diskJobs returns the jobs that run on the disks of a VM.
+func diskJobs(ctx context.Context, vm *inventory.VM) []storage.DiskJob {
 	if vm.LiveSpec == nil {
 		return nil
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, diskJobsLimit)
-	defer cancel()
-
-	found, err := vm.On.Conn.BlockJobs(ctx, vm.UUID)
-	if err != nil {
-		return nil
-	}
-
-	var jobs []diskJob
-
-	keys := keysOfTargets(vm)
-
-	for _, job := range found {
-		jobs = append(jobs, diskJob{BlockJob: job, key: cmp.Or(keys[job.Target], job.Target)})
-	}
-
-	return jobs
+	return storage.DiskJobs(ctx, vm.On.Conn, vm.UUID, vm.Name, keysOfTargets(vm))
 }
 
 // keysOfTargets returns the keys of the running VM's disks, as its definition has them, by target.
@@ -60,38 +31,6 @@ func keysOfTargets(vm *inventory.VM) map[string]string {
 	}
 
 	return keys
-}
-
-// what names the job in a sentence.
-func (j diskJob) what() string {
-	switch j.Type {
-	case libvirt.BlockBackup:
-		return "backup"
-	case libvirt.BlockCopy:
-		return "block copy"
-	case libvirt.BlockCommit, libvirt.BlockActiveCommit:
-		return "block commit"
-	case libvirt.BlockPull:
-		return "block pull"
-	default:
-		return "block job"
-	}
-}
-
-// remedy says how the job ends.
-func (j diskJob) remedy(vm *inventory.VM) string {
-	end := fmt.Sprintf("virsh blockjob %s %s", vm.Name, j.Target)
-
-	switch j.Type {
-	case libvirt.BlockBackup:
-		return fmt.Sprintf("Wait until the backup has ended, or abort it on host %q: \"virsh domjobabort %s\".", vm.Host,
-			vm.Name)
-	case libvirt.BlockCopy, libvirt.BlockActiveCommit:
-		return fmt.Sprintf("End the %s on host %q: \"%s --pivot\" has the VM use the image that is written, \"%s --abort\" "+
-			"the one that it has.", j.what(), vm.Host, end, end)
-	default:
-		return fmt.Sprintf("Wait until the %s has ended, or abort it on host %q: \"%s --abort\".", j.what(), vm.Host, end)
-	}
 }
 
 // CheckDiskJobs returns a problem for each disk with a job that the change grows, or takes from the VM while it runs:
@@ -113,10 +52,8 @@ func CheckDiskJobs(ctx context.Context, vm *inventory.VM, d Desired) (problems [
 		}
 
 		problems = append(problems, inventory.Problem{
-			Attribute: attribute, Summary: "Job runs on the disk: " + vm.Name, Next: inventory.Replan,
-			Detail: fmt.Sprintf("A %s runs on disk %q (%s) of VM %q on host %q. Until it has ended, the disk can't be %s "+
-				"the running VM", job.what(), job.key, job.Target, vm.Name, vm.Host, does),
-			Remedy: job.remedy(vm),
+			Attribute: attribute, Summary: job.Title(), Next: inventory.Replan,
+			Detail: job.Prevents(does), Remedy: job.Remedy(),
 		})
 	}
 
@@ -216,7 +153,7 @@ func warnOfJobs(ctx context.Context, vm *inventory.VM, does string) []inventory.
 
 	var lines strings.Builder
 	for _, job := range jobs {
-		fmt.Fprintf(&lines, "\n  - disk %q (%s): %s", job.key, job.Target, job.what())
+		fmt.Fprintf(&lines, "\n  - %s: %s", job.Disk(), job.What())
 	}
 
 	return []inventory.Problem{{

@@ -14,14 +14,13 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// fitsSecrets checks that the host has the secrets that open the disks and the TPM of a new VM. In a plan, it checks
-// only the TPM's: the same apply may create the others.
+// fitsSecrets checks that the host has the secrets that open the disks and the TPM of a new VM, or is planned to have
+// them.
 func fitsSecrets(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
 	var problems []inventory.Problem
 
 	for _, secret := range d.Spec.Secrets() {
-		planned := d.Planned && (!secret.TPM || d.PlannedObjects.On(a.Host.Name, status.Secret, secret.UUID))
-		if planned {
+		if d.Planned && d.PlannedObjects.On(a.Host.Name, status.Secret, secret.UUID) {
 			continue
 		}
 

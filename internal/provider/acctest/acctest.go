@@ -178,3 +178,11 @@ func destroyed(before *terraform.State) (uuids, files []string) {
 	}
 	return uuids, files
 }
+
+// BetweenPlanAndApply is what someone does on the hosts once the plan is there.
+type BetweenPlanAndApply func()
+
+// CheckPlan does it.
+func (do BetweenPlanAndApply) CheckPlan(context.Context, plancheck.CheckPlanRequest, *plancheck.CheckPlanResponse) {
+	do()
+}

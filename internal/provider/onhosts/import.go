@@ -61,7 +61,8 @@ func ImportByName[T any](
 // ImportRemedy says how to continue if an object exists that a configuration declares. An import doesn't take it from
 // another resource that has it: that one would delete it.
 func ImportRemedy(typeName, id string) string {
-	return fmt.Sprintf("If it belongs to another resource of this configuration, because that was renamed, moved to a "+
+	return fmt.Sprintf("If this apply replaces it, set another name, or leave create_before_destroy out of the lifecycle "+
+		"of its resource.\n\nIf it belongs to another resource of this configuration, because that was renamed, moved to a "+
 		"module, or has another key in for_each, don't import it. Add:\n\n  moved {\n    from = %[1]s.<former name>\n    "+
 		"to   = %[1]s.<name>\n  }\n\nIf it belongs to this configuration and no resource has it, for example because "+
 		"Terraform was killed before it saved the state, import it. Replace \"this\" with the name of the resource, and "+

@@ -137,7 +137,20 @@ func TestAccVirtualMachine_failedUpdateTakenBack(t *testing.T) {
 	config(labelled)
 	expect(t, tf.Run(t, "apply"), stays, clock)
 	expect(t, tf.Run(t, "plan"), stays, clock)
-	config(labelled.with(hcl{"platform": `{ clock = { offset = "utc" } }`, "devices": `{ channels = {} }`}))
+
+	// A start makes them between a plan and its apply, which can't record them, and says so.
+	config(hcl{"labels": `{ app = "db" }`})
+	tf.Plan(t)
+	l.Virsh(t, host, "destroy", name)
+	l.Virsh(t, host, "start", name)
+	expect(t, tf.Run(t, "apply", "planned"), "Warning: Unfinished changes were made", clock)
+	noChanges(t, tf)
+	tf.Run(t, "apply", "-refresh-only")
+	expect(t, tf.Run(t, "state", "show", "-no-color", "virtfleet_virtual_machine.this"), `offset = "localtime"`)
+
+	config(labelled.with(hcl{
+		"platform": `{ clock = { offset = "utc" } }`, "devices": `{ channels = {} }`, "update_policy": quote("Restart"),
+	}))
 	tf.Run(t, "apply")
 	if xml := l.Virsh(t, host, "dumpxml", "--inactive", name); strings.Contains(xml, "unfinished") {
 		t.Errorf("what is declared again is still called unfinished:\n%s", xml)

@@ -73,6 +73,25 @@ func TestAccVirtualMachine_jobs(t *testing.T) {
 	l.Virsh(t, "kvm1", "blockcopy", name, "vda", file+".copy", "--transient-job")
 	refused("block copy", "virsh blockjob "+name+" vda --pivot")
 	l.Virsh(t, "kvm1", "blockjob", name, "vda", "--abort")
+
+	// A snapshot's overlay, whose chain jobs make shorter.
+	l.Virsh(t, "kvm1", "qemu-monitor-command", name, "--hmp",
+		`qemu-io -d /machine/peripheral/ua-disk-data/virtio-backend "write -P 1 0 4M"`)
+	l.Virsh(t, "kvm1", "snapshot-create-as", name, "--disk-only", "--no-metadata", "--diskspec", "vdb,snapshot=no",
+		"--diskspec", "vda,file="+file+".overlay")
+	for job, begin := range map[string][]string{
+		"block pull":   {"blockpull", name, "vda", "--bandwidth", "1", "--bytes"},
+		"block commit": {"blockcommit", name, "vda", "--active"},
+	} {
+		l.Virsh(t, "kvm1", begin...)
+		config(nil, root, data)
+		expect(t, tf.Run(t, "plan", "-destroy"), lost+name, `- disk "data" (vda): `+job)
+		config(nil, root)
+		expect(t, tf.Fail(t, "plan"), "A "+job+" runs on disk", "virsh blockjob "+name+" vda --abort")
+		l.Virsh(t, "kvm1", "blockjob", name, "vda", "--abort")
+	}
+	l.Virsh(t, "kvm1", "blockcommit", name, "vda", "--active", "--pivot", "--wait")
+	l.Run(t, "kvm1", "rm", file+".overlay")
 	config(nil, root, grown)
 	if out := tf.Run(t, "plan", "-destroy"); strings.Contains(out, lost) {
 		t.Errorf("no job runs any more: %s", out)

@@ -1,7 +1,6 @@
 package virtualmachine_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -234,7 +233,7 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 			l.Virsh(t, "kvm1", "destroy", name)
 		},
 		Config: hosts(acctest.Host{Of: kvm1, Settings: "fenced = true"}, acctest.Host{Of: kvm2}),
-		ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{betweenPlanAndApply(func() {
+		ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{acctest.BetweenPlanAndApply(func() {
 			l.Virsh(t, "kvm1", "start", name)
 		})}},
 		ExpectError: inOrder("Virtual machine runs on a fenced host: "+name, "remove fenced"),
@@ -266,11 +265,4 @@ func TestAccVirtualMachine_hostsEdited(t *testing.T) {
 		ConfigPlanChecks:  changes(plancheck.ResourceActionNoop),
 		ConfigStateChecks: state("kvm2"),
 	})
-}
-
-// betweenPlanAndApply is what someone does on the hosts once the plan is there.
-type betweenPlanAndApply func()
-
-func (do betweenPlanAndApply) CheckPlan(context.Context, plancheck.CheckPlanRequest, *plancheck.CheckPlanResponse) {
-	do()
 }

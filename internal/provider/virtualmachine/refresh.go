@@ -147,7 +147,9 @@ func (r *Resource) saveUpdated(
 		resp.Diagnostics.Append(unmetChanges(&now, plan, state)...)
 	}
 	if !resp.Diagnostics.HasError() {
+		observed := now.spec(nil)
 		now.adoptPlanned(plan)
+		resp.Diagnostics.Append(warnStarted(ctx, resp.Private, observed, &now)...)
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateBeforeDrift, nil)...)
 	}
 	resp.Diagnostics.Append(resp.State.Set(ctx, &now)...)

@@ -3,6 +3,7 @@ package virtualmachine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -48,6 +49,33 @@ func (p planning) warnTakenBack(o *outcome, taken domain.TakenBack) {
 		o.diags.Append(p.unfinishedWarning("Unfinished changes stay: ", taken.Staying, "The next start makes them.",
 			leftRemedy))
 	}
+}
+
+// warnStarted says which of the changes that the plan left to the next start a start has made since. The state that is
+// saved can't have them: it is what was planned. observed is what the VM has after the update.
+func warnStarted(
+	ctx context.Context, private meta.PrivateReader, observed domain.Spec, saved *model,
+) (diags diag.Diagnostics) {
+	var unseen, made []string
+	if known, said := meta.ReadPrivate(ctx, private, privateUnseen, &unseen); !known {
+		return said
+	}
+	for _, c := range domain.Changes(saved.spec(nil), observed) {
+		if slices.ContainsFunc(unseen, func(path string) bool {
+			return path == c.Path || strings.HasPrefix(path, c.Path+".") || strings.HasPrefix(c.Path, path+".")
+		}) {
+			made = append(made, c.Path)
+		}
+	}
+	if len(made) > 0 {
+		name := text(saved.Name)
+		diags.AddAttributeWarning(path.Root("restart_required"), "Unfinished changes were made: "+name, fmt.Sprintf(
+			"Virtual machine %q on host %q was started after the plan was made, and so it has these changes, which an apply "+
+				"that failed had left in its definition. They aren't declared, and the state doesn't show them until the next "+
+				"refresh:\n  - %s\n\n%s",
+			name, text(saved.CurrentHost), strings.Join(made, "\n  - "), leftRemedy))
+	}
+	return diags
 }
 
 // leftRemedy says what to do about changes that the next start makes although they are not declared any more.

@@ -889,7 +889,8 @@ resource "virtfleet_secret" "luks" {
 	})
 }
 
-// TestAccVolume_growsOnline: a guest that runs has the larger disk at once.
+// TestAccVolume_growsOnline: a guest that runs has the larger disk at once. While a job runs on the disk, QEMU refuses
+// to grow it: the apply of an earlier plan says so, and each plan.
 func TestAccVolume_growsOnline(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
@@ -900,6 +901,8 @@ func TestAccVolume_growsOnline(t *testing.T) {
 	vm := fmt.Sprintf("<domain type='qemu'><name>%[1]s</name><memory unit='MiB'>16</memory><os><type>hvm</type></os>"+
 		"<devices><disk type='file'><driver name='qemu' type='qcow2'/><source file='/var/lib/libvirt/%[1]s/data'/>"+
 		"<target dev='vdb' bus='virtio'/></disk></devices></domain>", name)
+	refused := regexp.MustCompile(`(?s)Job runs on the disk: ` + name +
+		`.*size = .*A\s+block\s+copy\s+runs\s+on\s+disk\s+"vdb".*virsh\s+blockjob`)
 	resource.Test(t, resource.TestCase{
 		ProtoV6ProviderFactories: acctest.Factories(t),
 		CheckDestroy: func(*terraform.State) error {
@@ -912,6 +915,18 @@ func TestAccVolume_growsOnline(t *testing.T) {
 				PreConfig: func() {
 					l.Define(t, "kvm1", vm)
 					l.Virsh(t, "kvm1", "start", name)
+				},
+				Config: config("24Mi"),
+				ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: []plancheck.PlanCheck{acctest.BetweenPlanAndApply(func() {
+					l.Virsh(t, "kvm1", "blockcopy", name, "vdb", "/var/lib/libvirt/images/"+name+".copy", "--transient-job")
+				})}},
+				ExpectError: refused,
+			},
+			{Config: config("24Mi"), PlanOnly: true, ExpectError: refused},
+			{
+				PreConfig: func() {
+					l.Virsh(t, "kvm1", "blockjob", name, "vdb", "--abort")
+					l.Run(t, "kvm1", "rm", "/var/lib/libvirt/images/"+name+".copy")
 				},
 				Config: config("24Mi"), ConfigPlanChecks: acctest.Action(address, plancheck.ResourceActionUpdate),
 				Check: func(*terraform.State) error {

@@ -2,13 +2,17 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -54,6 +58,28 @@ func (r *volumeResource) refusesEncryptedGrowth(
 		resp.Diagnostics.Append(f.AttributeError(path.Root("size")))
 	}
 	return err != nil
+}
+
+// refusesGrowthUnderJob returns an error for a larger size if a job runs on the disk of a VM that uses the volume.
+func (r *volumeResource) refusesGrowthUnderJob(
+	ctx context.Context, state *model, resp *resource.ModifyPlanResponse,
+) bool {
+	host := state.CurrentHost.ValueString()
+	err := r.Data.Storage().CheckJobs(ctx, host, state.ref())
+	if err != nil {
+		resp.Diagnostics.Append(state.growthError(host, err))
+	}
+	return err != nil
+}
+
+// growthError says why the volume can't grow.
+func (m *model) growthError(host string, err error) diag.Diagnostic {
+	if job, ok := errors.AsType[*storage.JobError](err); ok {
+		return tfdiag.Problems([]fleet.Problem{{
+			Attribute: "size", Summary: job.Title(), Detail: job.Error(), Remedy: job.Remedy(), Next: fleet.Replan,
+		}})[0]
+	}
+	return m.failure("grow", host, err).AttributeError(path.Root("size"))
 }
 
 // refusesGrowth returns an error for a larger size than that of the volume on its host, if libvirt can't grow it.

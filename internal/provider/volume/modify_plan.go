@@ -223,7 +223,8 @@ func (r *volumeResource) planSize(ctx context.Context, state *model, resp *resou
 		resp.Diagnostics.AddAttributeError(path.Root("size"), "Volumes never shrink", fmt.Sprintf(
 			"%s has %s, and size is %s: the data beyond that size would be lost. Set size to %[2]q or more.", state.noun(),
 			state.Size.ValueString(), size.ValueString()))
-	case *want > *have && (r.refusesGrowth(ctx, state, *want, resp) || r.refusesEncryptedGrowth(ctx, state, resp)):
+	case *want > *have && (r.refusesGrowth(ctx, state, *want, resp) || r.refusesEncryptedGrowth(ctx, state, resp) ||
+		r.refusesGrowthUnderJob(ctx, state, resp)):
 	case *want > *have:
 		if f := r.checkCopy(ctx, "grow", state); f != nil {
 			f.Verb = "check the growth of" // It loses nothing, so it isn't refused.

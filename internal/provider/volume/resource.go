@@ -168,7 +168,7 @@ func (r *volumeResource) Update(ctx context.Context, req resource.UpdateRequest,
 			err = s.Grow(ctx, g)
 		}
 		if err != nil {
-			resp.Diagnostics.Append(plan.failure("grow", host, err).AttributeError(path.Root("size")))
+			resp.Diagnostics.Append(plan.growthError(host, err))
 			return
 		}
 		for _, a := range hostset.Found(s.Volume(ctx, s.Hosts.Named(host), state.ref())) {
