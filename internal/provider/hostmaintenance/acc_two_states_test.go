@@ -92,7 +92,7 @@ func TestAccHostMaintenance_twoStates(t *testing.T) {
 		t.Errorf("it didn't come back: %s", out)
 	}
 	for _, h := range []string{p.from.Name, p.to.Name} {
-		if out := p.l.Virsh(t, h, "secret-list"); strings.Contains(out, "virtfleet:") {
+		if out := p.l.Secrets(t, h); strings.Contains(out, "virtfleet:") {
 			t.Errorf("left on host %s: %s", h, out)
 		}
 	}
