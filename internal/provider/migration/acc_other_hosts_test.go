@@ -9,9 +9,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
 
-// TestAccMigration_toAHostOfOthers: a configuration that has fewer hosts than the one that moves its VM doesn't plan the
-// VM a second time, nor does it forget it. Its plan names the host that the VM was moved to. Once the VM is back, or
-// that host is in the configuration, there is nothing to do.
+// TestAccMigration_toAHostOfOthers: a configuration that has fewer hosts than the one that moves its VM doesn't plan
+// the VM a second time, nor does it forget it. Its plan names the host that the VM was moved to. Once the VM is back,
+// or that host is in the configuration, there is nothing to do.
 func TestAccMigration_toAHostOfOthers(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)
