@@ -46,7 +46,8 @@ var descriptions = map[string]string{
 	"method": "What is done with the VM: `" + strings.Join([]string{
 		evacuation.MethodLive, evacuation.MethodCold, evacuation.MethodShutdown, evacuation.MethodSave,
 		evacuation.MethodExternal,
-	}, "`, `") + "`, `" + evacuation.MethodLeave + "` (it is off, and stays; with autostart, it starts when the host boots), `" + evacuation.MethodPinned + "` (by " +
+	}, "`, `") + "`, `" + evacuation.MethodLeave + "` (it is off, and stays; with autostart, it starts when the host " +
+		"boots), `" + evacuation.MethodPinned + "` (by " +
 		"its `host`: the apply drains the others, then fails) or `" + evacuation.MethodBlocked + "` (the plan of the drain " +
 		"fails).",
 	"target": "Host that the VM moves to. Null: none.",

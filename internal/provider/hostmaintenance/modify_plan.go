@@ -113,7 +113,7 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 	return append(diags, r.warnOfOtherDrains(host, at, steps)...)
 }
 
-// warnOfOtherDrains warns about hosts that the same plan drains, if one of the two drains moves VMs to the other's host.
+// warnOfOtherDrains warns about hosts that the same plan drains, if one of two drains moves VMs to the other's host.
 // Each drain is planned for itself, so that its steps don't depend on the order in which Terraform plans.
 func (r *Resource) warnOfOtherDrains(host string, at path.Path, steps []evacuation.Step) (diags diag.Diagnostics) {
 	var targets []string
