@@ -81,6 +81,7 @@ var (
 	ErrAmbiguous     = inventory.ErrAmbiguous
 	ErrDuplicateHost = inventory.ErrDuplicateHost
 	ErrLocked        = records.ErrLocked
+	ErrMovedAway     = records.ErrMovedAway
 	ErrNoHost        = placement.ErrNoHost
 	ErrBlocked       = migration.ErrBlocked
 	ErrShared        = placement.ErrShared

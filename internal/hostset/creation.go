@@ -32,44 +32,20 @@ func Creating(ctx context.Context, h *libvirt.Host, kind string) ([]string, erro
 	return names, err
 }
 
-func (c Creation) secret() libvirt.OwnSecret {
-	return libvirt.OwnSecret{UsageID: c.UsageID(), Description: "virtfleet is creating " + c.Kind + " " + c.Name}
+func (c Creation) note() Note {
+	return Note{UsageID: c.UsageID(), Description: "virtfleet is creating " + c.Kind + " " + c.Name}
 }
 
 // Begun returns what Begin recorded about the object, and "" if there is no record.
 func (c Creation) Begun(ctx context.Context, h *libvirt.Host) (string, error) {
-	s, err := h.OwnSecret(ctx, c.secret().UsageID)
-	switch {
-	case errors.Is(err, libvirt.ErrNotFound), errors.Is(err, libvirt.ErrUnsupported):
-		return "", nil
-	case err != nil:
-		return "", err
-	default:
-		return string(s.Value), nil
-	}
+	return c.note().Read(ctx, h)
 }
 
-// Begin records how the object that is about to be created can be recognized. libvirt's test driver, which has no
-// secrets, gets no record: what a run creates there ends with its process.
+// Begin records how the object that is about to be created can be recognized. libvirt's test driver gets no record:
+// what a run creates there ends with its process.
 func (c Creation) Begin(ctx context.Context, h *libvirt.Host, object string) error {
-	s := c.secret()
-	s.Value = []byte(object)
-	err := h.DefineOwnSecret(ctx, s)
-	switch {
-	case errors.Is(err, libvirt.ErrUnsupported):
-		return nil
-	case errors.Is(err, libvirt.ErrExists):
-		return h.SetOwnSecretValue(ctx, s)
-	default:
-		return err
-	}
+	return c.note().Write(ctx, h, object)
 }
 
 // End removes the record.
-func (c Creation) End(ctx context.Context, h *libvirt.Host) error {
-	err := h.UndefineOwnSecret(ctx, c.secret())
-	if errors.Is(err, libvirt.ErrNotFound) || errors.Is(err, libvirt.ErrUnsupported) {
-		return nil
-	}
-	return err
-}
+func (c Creation) End(ctx context.Context, h *libvirt.Host) error { return c.note().Remove(ctx, h) }

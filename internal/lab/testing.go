@@ -72,6 +72,21 @@ func (l *Lab) SecretUUID(t testing.TB, host, usage string) string {
 	return ""
 }
 
+// Secrets returns a host's libvirt secrets, a line each, without the records of VMs that were moved from there: those
+// stay as long as the host doesn't have the VM again, and its new host may not be known.
+func (l *Lab) Secrets(t testing.TB, host string) string {
+	t.Helper()
+	has := strings.Fields(l.Virsh(t, host, "list", "--all", "--uuid"))
+	var left strings.Builder
+	for line := range strings.Lines(l.Virsh(t, host, "--quiet", "secret-list")) {
+		_, moved, is := strings.Cut(strings.TrimSpace(line), "virtfleet:moved:")
+		if strings.TrimSpace(line) != "" && (!is || slices.Contains(has, moved)) {
+			left.WriteString(line)
+		}
+	}
+	return left.String()
+}
+
 // TryVirsh is Virsh for commands that may fail.
 func (l *Lab) TryVirsh(t testing.TB, host string, args ...string) (string, error) {
 	t.Helper()

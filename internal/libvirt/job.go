@@ -94,6 +94,16 @@ type Job struct {
 	Error string
 }
 
+// Within returns the statistics of a migration that took no longer than took, by the clock of whoever waited for it.
+// libvirt computes both times from the clocks of two hosts: if the downtime is longer than the whole migration, these
+// clocks differ. Then the downtime isn't known.
+func (j Job) Within(took time.Duration) Job {
+	if j.Downtime > took {
+		j.Downtime, j.Elapsed = 0, min(j.Elapsed, took)
+	}
+	return j
+}
+
 // monitorCall describes a call that asks the hypervisor process and changes nothing.
 func monitorCall(operation string) callSpec {
 	return callSpec{operation: operation, lane: slow, timeout: readTimeout, repeat: true, late: ErrBusy}

@@ -82,6 +82,7 @@ func (p *planner) decideVM(m VM) {
 		if p.MoveStopped && r.Strategy != External {
 			d.step.Method = MethodCold
 		}
+		d.step.StartsAtBoot = m.Autostart && d.step.Method == MethodLeave
 	}
 	switch {
 	case !m.Persistent && !slices.Contains([]string{MethodLive, MethodExternal, MethodBlocked}, d.step.Method):

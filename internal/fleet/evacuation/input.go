@@ -40,6 +40,8 @@ type VM struct {
 	UUID, Name string
 	// Active says whether the VM runs or is paused, Persistent whether it has a definition that remains when it stops.
 	Active, Persistent bool
+	// Autostart says whether the host starts the VM when it boots.
+	Autostart bool
 	// Memory is how much memory a host needs for the VM, in bytes.
 	Memory uint64
 	// Use is what the VM requests from its host. Of a running VM it is what the VM has now.

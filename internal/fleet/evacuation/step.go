@@ -23,6 +23,8 @@ type Step struct {
 	Doubts []string `json:"-"`
 	// Unblocks says which fallback would unblock the VM, if the method is MethodBlocked.
 	Unblocks Unblocks `json:"-"`
+	// StartsAtBoot says that the VM is left off, and that the host starts it when it boots.
+	StartsAtBoot bool `json:"-"`
 	// Memory is how much of the target's memory the VM requires, in bytes.
 	Memory uint64 `json:"-"`
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -32,7 +33,7 @@ func (m *Manager) Delete(
 ) (*DeleteReport, error) {
 	ctx, unlock, vm, err := m.mover.LockWhereItIs(inventory.AsOneOperation(ctx), uuid, last, "deleting", nil)
 	if inventory.IsNotFound(err) {
-		return &DeleteReport{Outcome: inventory.OutcomeNotRunning}, nil
+		return &DeleteReport{Outcome: inventory.OutcomeNotRunning}, m.records.VerifyNotMoved(ctx, uuid, "")
 	}
 
 	if err != nil {
@@ -99,7 +100,13 @@ func (m *Manager) Delete(
 		m.mover.EndArriving(ctx, vm.On, vm)
 	}
 
-	return report, m.deleteDefinition(ctx, vm)
+	if err := m.deleteDefinition(ctx, vm); err != nil {
+		return report, err
+	}
+
+	m.records.ForgetMoves(ctx, vm)
+
+	return report, nil
 }
 
 // defineToDelete gives a running VM that has lost its definition one, to be removed with the VM. After "virsh
@@ -256,6 +263,10 @@ func (m *Manager) CheckDelete(
 	ctx context.Context, uuid string, last inventory.LastKnown,
 ) (*inventory.VM, error) {
 	vm, err := m.hosts.Find(ctx, uuid, last)
+	if inventory.IsNotFound(err) {
+		err = cmp.Or(m.records.VerifyNotMoved(ctx, uuid, ""), err)
+	}
+
 	if err != nil {
 		return nil, err
 	}

@@ -227,7 +227,7 @@ func (r *run) recordSuccess(ctx context.Context, failure error) State {
 	if job, err := r.Target.CompletedJob(ctx, r.VM.UUID); err == nil && job != nil {
 		// Only the source knows how much it throttled the guest.
 		job.AutoConvergeThrottle = r.state.Statistics.AutoConvergeThrottle
-		r.state.Statistics = *job
+		r.state.Statistics = job.Within(r.state.End.Sub(r.state.Start))
 	}
 	if r.diskProgress.Total == 0 { // They were copied after the last sample.
 		bytes := copiedBytes(r.copies, r.Options.chooseIncremental(r.copies))

@@ -55,6 +55,8 @@ func (rec *Recovery) CloseRecord(
 		return vm, nil
 	}
 
+	rec.records.ForgetMove(ctx, vm)
+
 	now, err := rec.RemoveLeftVolumes(ctx, vm, nil, false)
 	if err != nil { // It is noted, and the next plan reports it.
 		rec.log.WarnContext(ctx, "disks were left behind", "name", vm.Name, "error", err.Error())

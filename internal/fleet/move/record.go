@@ -54,7 +54,7 @@ func (m *move) begin(ctx context.Context, method string, making ...domain.Copy) 
 
 	m.state = state
 
-	return nil
+	return m.mover.records.NoteMove(ctx, m.vm, m.to)
 }
 
 // making records which files are about to be created on the target. If this run is killed, a later run finds by the
@@ -184,6 +184,10 @@ func (m *move) conclude(ctx context.Context, now *inventory.VM, err error) *inve
 	now.SettleMoved()
 
 	m.record = m.recordOf(m.state)
+
+	if !now.Migrating && !now.BrokeInPostCopy() {
+		m.mover.records.ForgetMove(ctx, now)
+	}
 
 	return m.mover.keepRecord(ctx, now, m.record)
 }

@@ -77,7 +77,7 @@ func (s *Store) Rule(vm *inventory.VM, all []Recording) (*evacuation.Rule, error
 // ForPolicies returns the VM in the form in which policies select it.
 func ForPolicies(vm *inventory.VM) evacuation.VM {
 	return evacuation.VM{
-		UUID: vm.UUID, Name: vm.Name, Active: vm.Active, Persistent: vm.Persistent,
+		UUID: vm.UUID, Name: vm.Name, Active: vm.Active, Persistent: vm.Persistent, Autostart: vm.Autostart,
 		Memory: vm.On.CommittedMemory(vm.Entry), Labels: vm.Metadata.Labels, Strategy: vm.Metadata.EvictionStrategy,
 		Pin: vm.Metadata.Host, Avoids: vm.Metadata.Avoids, Use: vm.Entry.HostUse().OnOtherHost(),
 	}

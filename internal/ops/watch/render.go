@@ -192,6 +192,8 @@ func completedText(job *libvirt.Job) string {
 func (a arrival) text(job *libvirt.Job) string {
 	last := a.move.migration
 	switch {
+	case job != nil && !a.move.since.IsZero():
+		return completedText(new(job.Within(a.at.Sub(a.move.since))))
 	case job != nil:
 		return completedText(job)
 	case last.Mode != migration.PostCopy:

@@ -421,6 +421,11 @@ func TestProgress(t *testing.T) {
 	if got, want := completedText(done), "moved in 12s: 200.0 MiB sent in 1 iteration, downtime 34 ms"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	// The target's clock is an hour ahead.
+	done.Downtime, done.Elapsed = done.Downtime+time.Hour, done.Elapsed+time.Hour
+	if got, want := moved.text(done), "moved in 20s: 200.0 MiB sent in 1 iteration"; got != want {
+		t.Errorf("with clocks that differ: got %s, want %s", got, want)
+	}
 }
 
 // TestBar proves that a bar has its width, is never full while something runs, and takes what makes no sense.

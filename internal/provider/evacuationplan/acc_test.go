@@ -201,7 +201,7 @@ resource "virtfleet_host_maintenance" "this" {
 
 	tf.Run(t, "destroy")
 	for _, h := range []*lab.Host{from, to} {
-		if out := l.Virsh(t, h.Name, "secret-list"); strings.Contains(out, "virtfleet:") {
+		if out := l.Secrets(t, h.Name); strings.Contains(out, "virtfleet:") {
 			t.Errorf("left on host %s: %s", h.Name, out)
 		}
 		out := l.Virsh(t, h.Name, "list", "--all")

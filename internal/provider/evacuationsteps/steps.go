@@ -46,7 +46,8 @@ var descriptions = map[string]string{
 	"method": "What is done with the VM: `" + strings.Join([]string{
 		evacuation.MethodLive, evacuation.MethodCold, evacuation.MethodShutdown, evacuation.MethodSave,
 		evacuation.MethodExternal,
-	}, "`, `") + "`, `" + evacuation.MethodLeave + "` (it is off, and stays), `" + evacuation.MethodPinned + "` (by " +
+	}, "`, `") + "`, `" + evacuation.MethodLeave + "` (it is off, and stays; with autostart, it starts when the host " +
+		"boots), `" + evacuation.MethodPinned + "` (by " +
 		"its `host`: the apply drains the others, then fails) or `" + evacuation.MethodBlocked + "` (the plan of the drain " +
 		"fails).",
 	"target": "Host that the VM moves to. Null: none.",
@@ -187,6 +188,9 @@ func methodText(s evacuation.Step) string {
 	case evacuation.MethodSave:
 		return "is saved to the host's disk"
 	case evacuation.MethodLeave:
+		if s.StartsAtBoot {
+			return "is off and stays, but has autostart: it starts when the host boots, also during the maintenance"
+		}
 		return "is off and stays"
 	case evacuation.MethodExternal:
 		return "waits until another tool moves it"

@@ -55,7 +55,7 @@ resource "virtfleet_eviction_policy" "this" {
 
 	tf.Run(t, "destroy")
 	for _, host := range both {
-		if out := l.Virsh(t, host.Of.Name, "secret-list"); strings.Contains(out, "virtfleet:") {
+		if out := l.Secrets(t, host.Of.Name); strings.Contains(out, "virtfleet:") {
 			t.Errorf("left on host %s: %s", host.Of.Name, out)
 		}
 	}

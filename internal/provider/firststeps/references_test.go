@@ -172,7 +172,7 @@ func (u *user) drained(t *testing.T) {
 	u.does(t, dir, "terraform state rm virtfleet_host_maintenance.kvm1", "")
 	u.prints(t, dir, "terraform import virtfleet_host_maintenance.kvm1 kvm1", "")
 	u.prints(t, dir, "terraform destroy -target=virtfleet_host_maintenance.kvm1", yes)
-	if left := u.lab.Virsh(t, u.hosts["kvm1"].Name, "--quiet", "secret-list"); strings.Contains(left, "virtfleet:") {
+	if left := u.lab.Secrets(t, u.hosts["kvm1"].Name); strings.Contains(left, "virtfleet:") {
 		t.Errorf("kvm1 is still marked:\n%s", left)
 	}
 }

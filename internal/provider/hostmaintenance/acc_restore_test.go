@@ -20,7 +20,7 @@ func (p *pair) nothingLeft(t *testing.T, names ...string) {
 func (p *pair) noneLeft(t *testing.T, secret string, names ...string) {
 	t.Helper()
 	for _, h := range []string{p.from.Name, p.to.Name} {
-		if out := p.l.Virsh(t, h, "secret-list"); strings.Contains(out, secret) {
+		if out := p.l.Secrets(t, h); strings.Contains(out, secret) {
 			t.Errorf("left on host %s: %s", h, out)
 		}
 	}

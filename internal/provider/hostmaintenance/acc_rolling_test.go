@@ -46,7 +46,7 @@ func TestAccHostMaintenance_rolling(t *testing.T) {
 		t.Errorf("the VM is %s; want it never stopped", state)
 	}
 	for _, h := range []string{p.from.Name, p.to.Name} {
-		if secrets := strings.TrimSpace(p.l.Virsh(t, h, "--quiet", "secret-list")); secrets != "" {
+		if secrets := p.l.Secrets(t, h); secrets != "" {
 			t.Errorf("%s keeps a mark: %s", h, secrets)
 		}
 	}

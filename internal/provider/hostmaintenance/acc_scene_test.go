@@ -271,7 +271,7 @@ func TestAccHostMaintenance_everyKind(t *testing.T) {
 	}
 	s.tf.Run(t, "destroy")
 	for _, h := range []*lab.Host{s.from, s.to, s.other} {
-		if out := s.l.Virsh(t, h.Name, "secret-list"); strings.Contains(out, "virtfleet:") {
+		if out := s.l.Secrets(t, h.Name); strings.Contains(out, "virtfleet:") {
 			t.Errorf("left on host %s: %s", h.Name, out)
 		}
 	}

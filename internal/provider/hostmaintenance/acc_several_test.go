@@ -54,7 +54,10 @@ func TestAccHostMaintenance_several(t *testing.T) {
 	}
 	tf.Config(t, config)
 	log := tf.Trace()
-	tf.Run(t, "apply")
+	told := unwrapped(tf.Run(t, "apply"))
+	if !strings.Contains(told, "Hosts are drained together") {
+		t.Errorf("it isn't said that hosts are drained to which moves are listed: %s", told)
+	}
 	text, err := os.ReadFile(log)
 	if err != nil || strings.Contains(string(text), "eviction failed, will be tried again") {
 		t.Errorf("a move to a host that is drained too was tried (%v)", err)

@@ -318,7 +318,7 @@ func TestAccHostMaintenance_refused(t *testing.T) {
 		}
 	}
 	p.expect(t, map[string]string{"free": p.from.Name, "disk": p.from.Name, "nat": p.from.Name})
-	if out := p.l.Virsh(t, p.from.Name, "secret-list"); strings.Contains(out, "virtfleet:") {
+	if out := p.l.Secrets(t, p.from.Name); strings.Contains(out, "virtfleet:") {
 		t.Errorf("left on the host: %s", out)
 	}
 }

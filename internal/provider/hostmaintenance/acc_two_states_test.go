@@ -18,6 +18,7 @@ func TestAccHostMaintenance_twoStates(t *testing.T) {
 	p.l.RemoveDomain(t, p.prefix+"-off")
 	p.l.Define(t, p.from.Name, fmt.Sprintf(`<domain type="qemu"><name>%s-off</name><memory unit="MiB">32</memory>
 		<os><type arch="x86_64">hvm</type></os></domain>`, p.prefix))
+	p.l.Virsh(t, p.from.Name, "autostart", p.prefix+"-off")
 	policy := fmt.Sprintf(`resource "virtfleet_eviction_policy" "off" {
   name     = %[1]q
   selector = { names = ["%[1]s-off"] }
@@ -26,7 +27,9 @@ func TestAccHostMaintenance_twoStates(t *testing.T) {
 `, p.prefix)
 	config := p.block() + policy + p.maintenance("")
 	p.tf.Config(t, config)
-	p.tf.Run(t, "apply")
+	if out := unwrapped(p.tf.Run(t, "apply")); !strings.Contains(out, "starts when the host boots") {
+		t.Errorf("it isn't said that the VM that stays starts with the host: %s", out)
+	}
 	if got := results(t, p.tf); got != "off=Left" {
 		t.Errorf("results %s", got)
 	}
@@ -92,7 +95,7 @@ func TestAccHostMaintenance_twoStates(t *testing.T) {
 		t.Errorf("it didn't come back: %s", out)
 	}
 	for _, h := range []string{p.from.Name, p.to.Name} {
-		if out := p.l.Virsh(t, h, "secret-list"); strings.Contains(out, "virtfleet:") {
+		if out := p.l.Secrets(t, h); strings.Contains(out, "virtfleet:") {
 			t.Errorf("left on host %s: %s", h, out)
 		}
 	}

@@ -3,6 +3,7 @@ package hostmaintenance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,6 +109,25 @@ func (r *Resource) explainPlan(ctx context.Context, m *model) diag.Diagnostics {
 					"the apply fails after all other virtual machines have left.\n\nChange its host first, or remove host "+
 					"from its configuration.", s.Name, host))
 		}
+	}
+	return append(diags, r.warnOfOtherDrains(host, at, steps)...)
+}
+
+// warnOfOtherDrains warns about hosts that the same plan drains, if one of two drains moves VMs to the other's host.
+// Each drain is planned for itself, so that its steps don't depend on the order in which Terraform plans.
+func (r *Resource) warnOfOtherDrains(host string, at path.Path, steps []evacuation.Step) (diags diag.Diagnostics) {
+	var targets []string
+	for _, s := range steps {
+		targets = append(targets, s.Target)
+	}
+	for _, other := range r.Data.Drains.Plans(host, targets) {
+		both := []string{host, other}
+		slices.Sort(both)
+		diags.AddAttributeWarning(at, "Hosts are drained together", fmt.Sprintf(
+			"This plan drains hosts %q and %q, and lists moves from one of them to the other. While both are drained, their "+
+				"virtual machines go to other hosts instead, which need room for all of them. If no other host has it, a drain "+
+				"waits until its time is over.\n\nIf you aren't sure that there is room, drain one host, end its maintenance, "+
+				"and then drain the other.", both[0], both[1]))
 	}
 	return diags
 }

@@ -45,6 +45,8 @@ type Data struct {
 	Written Written
 	// Planned are the planned objects that VMs need on their hosts, since the provider was configured.
 	Planned Planned
+	// Drains are the planned drains of hosts.
+	Drains Drains
 	// Sightings are the objects that the plan has named.
 	Sightings Sightings
 	// Reservations are the DHCP reservations that resources had, replaced or added since the provider was configured.

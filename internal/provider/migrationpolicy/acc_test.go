@@ -174,7 +174,7 @@ func TestAccMigrationPolicy_applied(t *testing.T) {
 	}
 	p.tf.Run(t, "destroy")
 	for _, h := range []*lab.Host{p.from, p.to} {
-		if out := p.l.Virsh(t, h.Name, "secret-list"); strings.Contains(out, "virtfleet:") {
+		if out := p.l.Secrets(t, h.Name); strings.Contains(out, "virtfleet:") {
 			t.Errorf("left on host %s: %s", h.Name, out)
 		}
 	}

@@ -76,6 +76,10 @@ var remedies = []kindRemedy{
 	{hostset.ErrOtherHost, "Set that key's uri to the former host again, or add the former host under another key. " +
 		"Nothing was changed. If the former host is gone, or if this is the same host with a new UUID, remove the resource " +
 		"from the state with \"terraform state rm\", and import it."},
+	{fleet.ErrMovedAway, "Add that host to the provider's hosts: the VM is then found there, and nothing is created. Or " +
+		"have the VM moved back. If the VM was deleted there, or is no longer this configuration's, remove it from the " +
+		"state with \"terraform state rm\": the next plan then creates another VM if one is declared, also while the old " +
+		"one runs."},
 	{fleet.ErrUnconfigured, "Add the host to the provider's hosts again, under its former name. If the host is off, " +
 		"add it with fenced = true: its VMs are then created on other hosts."},
 	{fleet.ErrTwoCopies, "Find out which copy is the one that you need, stop the other on its host with " +

@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,6 +136,10 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	seen, err := r.observeVM(ctx, &state)
+	if isGone(err) {
+		// It may run on a host that only another configuration has.
+		err = cmp.Or(r.Data.Fleet.VerifyNotMoved(ctx, text(state.ID), text(state.Name)), err)
+	}
 	switch {
 	case isGone(err):
 		resp.Diagnostics.Append(r.checkFenced(ctx, &state)...)
