@@ -137,9 +137,11 @@ func (r *imageResource) fetchAndSend(
 	}
 	plan.setFromInfo(fetched.ImageInfo)
 	diags.Append(plan.warnOdd(fetched.Format, fetched.Bytes)...)
+	now.Seal = fetched.Seal
+	failed = r.sendTo(ctx, targets, plan, fetched)
+	now.Mounts = r.mountsOf(ctx, targets, plan, n.Mounts)
 	*n = now
-	n.Seal = fetched.Seal
-	return r.sendTo(ctx, targets, plan, fetched), diags
+	return failed, diags
 }
 
 // removeFromLeaving removes the copy from the hosts that are no longer targets, and adds those that keep it to the

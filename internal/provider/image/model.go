@@ -111,6 +111,8 @@ type notes struct {
 
 	// Removable says that an earlier copy remains, and no disk is based on it any more.
 	Removable bool `json:"removable,omitempty"`
+	// Mounts has the mount points of the pool's directory.
+	Mounts storage.Mounts `json:"mounts,omitempty"`
 }
 
 // notesOf returns the notes for a local file, before the file is read.

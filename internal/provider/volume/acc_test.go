@@ -1261,6 +1261,7 @@ resource "virtfleet_image" "this" {
 		">%[1]s/fstab; mount --bind %[1]s/fstab /etc/fstab; mv %[2]s/* %[1]s/", away, at))
 	l.Virsh(t, host, "pool-refresh", name)
 	says(tf.Run(t, "plan"), fmt.Sprintf("Unable to read volume %q", name+"/data"), `Unable to read image "base"`,
+		fmt.Sprintf("Unable to read storage pool %q", name),
 		"nothing is mounted at "+at+" on host \""+host+"\"", "virsh pool-refresh "+name, "No changes.")
 	tf.Config(t, config+strings.NewReplacer(`"this"`, `"other"`, `"data"`, `"other"`).Replace(volume(`size = "1Mi"`)))
 	says(tf.Fail(t, "plan"), fmt.Sprintf("Unable to create volume %q", name+"/other"), "nothing is mounted at "+at)
@@ -1295,7 +1296,16 @@ chmod +x %[1]s/tail; mount --bind %[1]s/tail /usr/bin/tail`, away))
 	says(tf.Fail(t, "plan"), fmt.Sprintf("Unable to create volume %q", name+"/other"), unread)
 	tf.Config(t, config)
 	l.Run(t, host, "sh", "-ec", fmt.Sprintf("umount /usr/bin/tail; rm %[1]s/tail %[1]s/real", away))
-	l.Run(t, host, "sh", "-ec", fmt.Sprintf("umount /etc/fstab; rm %[1]s/fstab; mv %[1]s/* %[2]s/", away, at))
+	// Of a mount that was made by hand, only what was seen earlier tells.
+	l.Run(t, host, "sh", "-ec", fmt.Sprintf("umount /etc/fstab; rm %[1]s/fstab; mount --bind %[1]s %[2]s", away, at))
+	l.Virsh(t, host, "pool-refresh", name)
+	tf.Run(t, "apply")
+	l.Run(t, host, "umount", at)
+	l.Virsh(t, host, "pool-refresh", name)
+	says(tf.Run(t, "plan"), fmt.Sprintf("Unable to read volume %q", name+"/data"), `Unable to read image "base"`,
+		"nothing is mounted at "+at+" on host \""+host+"\"", "virsh pool-refresh "+name, "terraform state rm", "No changes.")
+	says(tf.Fail(t, "plan", "-destroy"), fmt.Sprintf("Unable to delete volume %q", name+"/data"), "nothing is mounted at "+at)
+	l.Run(t, host, "sh", "-ec", fmt.Sprintf("mv %[1]s/* %[2]s/", away, at))
 	l.Virsh(t, host, "pool-refresh", name)
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)
