@@ -1203,6 +1203,15 @@ resource "virtfleet_virtual_machine" "this" {
 }
 `, name))
 	l.RemoveDomain(t, name)
+	// What qemu-img has left of a volume that it couldn't create is no volume of somebody else.
+	l.Run(t, host, "sh", "-ec", `cat >"$0" <<'EOF'
+#!/bin/sh
+for last; do case "$last" in */data) : >"$last"; exit 1;; esac; done
+exit 1
+EOF
+chmod +x "$0"; mount --bind "$0" /usr/bin/qemu-img`, "/run/fails")
+	tf.Fail(t, "apply")
+	l.Run(t, host, "sh", "-ec", "umount /usr/bin/qemu-img; test -e "+at+"/data; test ! -s "+at+"/data")
 	tf.Run(t, "apply")
 	inode := func() string { return l.Run(t, host, "stat", "-c", "%i %W", at+"/data") }
 	before := inode()
