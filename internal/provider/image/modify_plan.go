@@ -112,8 +112,7 @@ func (r *imageResource) ModifyPlan(
 	_, poolPlanned := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString())
 	if poolPlanned || lacksCopy(targets, state.HostStates) {
 		resp.Diagnostics.Append(checkFormat(ctx, req.Plan, pools(targets), planned, state.Format.ValueString())...)
-		lacking := withoutCopy(targets, state.HostStates)
-		resp.Diagnostics.Append(r.checkRoom(ctx, req.Plan, targets, lacking, planned)...)
+		resp.Diagnostics.Append(r.checkRoom(ctx, req.Plan, targets, withoutCopy(targets, state.HostStates), planned)...)
 	}
 }
 

@@ -1203,7 +1203,7 @@ resource "virtfleet_virtual_machine" "this" {
 }
 `, name))
 	l.RemoveDomain(t, name)
-	// What qemu-img has left of a volume that it couldn't create is no volume of somebody else.
+	// What qemu-img has left of a volume that it couldn't create isn't another one.
 	l.Run(t, host, "sh", "-ec", `cat >"$0" <<'EOF'
 #!/bin/sh
 for last; do case "$last" in */data) : >"$last"; exit 1;; esac; done
