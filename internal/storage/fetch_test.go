@@ -293,7 +293,8 @@ func TestFetch_truncated(t *testing.T) {
 		return whole
 	}
 	for name, args := range map[string][]string{
-		"plain": nil, "compressed": {"-c"}, "version 2": {"-o", "compat=0.10"}, "small clusters": {"-o", "cluster_size=512"},
+		"plain": nil, "compressed": {"-c"}, "version 2": {"-o", "compat=0.10"},
+		"small clusters": {"-o", "cluster_size=512"},
 		"preallocated": {"-o", "preallocation=metadata"}, "extended": {"-o", "extended_l2=on,cluster_size=128k"},
 	} {
 		whole := convert(args...)

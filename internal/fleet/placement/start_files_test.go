@@ -117,8 +117,8 @@ func TestExplainStart(t *testing.T) {
 			}
 
 			if c.pool != "" {
-				err := h.Conn.DefineStoragePool(t.Context(), "own", "<pool type='fs'><name>own</name><source><device path='/dev/x'/>"+
-					"</source><target><path>"+c.pool+"</path></target></pool>")
+				err := h.Conn.DefineStoragePool(t.Context(), "own", "<pool type='fs'><name>own</name><source>"+
+					"<device path='/dev/x'/></source><target><path>"+c.pool+"</path></target></pool>")
 				if err == nil {
 					err = h.Conn.StartStoragePool(t.Context(), "own")
 				}

@@ -1313,7 +1313,8 @@ chmod +x %[1]s/tail; mount --bind %[1]s/tail /usr/bin/tail`, away))
 	l.Virsh(t, host, "pool-refresh", name)
 	says(tf.Run(t, "plan"), fmt.Sprintf("Unable to read volume %q", name+"/data"), `Unable to read image "base"`,
 		"nothing is mounted at "+at+" on host \""+host+"\"", "virsh pool-refresh "+name, "terraform state rm", "No changes.")
-	says(tf.Fail(t, "plan", "-destroy"), fmt.Sprintf("Unable to delete volume %q", name+"/data"), "nothing is mounted at "+at)
+	says(tf.Fail(t, "plan", "-destroy"), fmt.Sprintf("Unable to delete volume %q", name+"/data"),
+		"nothing is mounted at "+at)
 	l.Run(t, host, "sh", "-ec", fmt.Sprintf("mv %[1]s/* %[2]s/", away, at))
 	l.Virsh(t, host, "pool-refresh", name)
 	if out, empty := tf.Empty(t); !empty {
