@@ -295,7 +295,7 @@ func TestFetch_truncated(t *testing.T) {
 	for name, args := range map[string][]string{
 		"plain": nil, "compressed": {"-c"}, "version 2": {"-o", "compat=0.10"},
 		"small clusters": {"-o", "cluster_size=512"},
-		"preallocated": {"-o", "preallocation=metadata"}, "extended": {"-o", "extended_l2=on,cluster_size=128k"},
+		"preallocated":   {"-o", "preallocation=metadata"}, "extended": {"-o", "extended_l2=on,cluster_size=128k"},
 	} {
 		whole := convert(args...)
 		if _, err := fetch(t, storage.Source{File: put(t, whole)}); err != nil {
