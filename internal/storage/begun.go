@@ -64,6 +64,9 @@ func (b begun) matches(v libvirt.Volume) bool {
 	if b.Misread {
 		v = v.UsedAs(b.Format)
 	}
+	if v.Type == "file" && v.CapacityBytes == 0 && v.PhysicalBytes == 0 && v.AllocationBytes == 0 {
+		return true // An empty file is what a program has left that failed at its beginning.
+	}
 	return (roundedUp(b.Bytes, v.CapacityBytes) || roundedUp(b.SourceBytes, v.CapacityBytes)) &&
 		v.Encrypted == b.Encrypted && (b.Encrypted || v.HasFormat(b.Format)) &&
 		(!b.Empty || v.AllocationBytes <= emptyBytes)
@@ -265,7 +268,8 @@ func (s *Storage) EndCreation(ctx context.Context, host string, ref Ref) {
 func (s *Storage) endFailedVolume(ctx context.Context, h *libvirt.Host, ref Ref) {
 	looking, cancel := hostset.CleanupOn(ctx, h)
 	defer cancel()
-	if _, err := h.PoolVolume(looking, ref.Pool, ref.Name); errors.Is(err, libvirt.ErrNotFound) {
+	// libvirt forgets a volume that it couldn't create, although a part of the file may be there.
+	if _, err := refreshedVolume(looking, h, ref); errors.Is(err, libvirt.ErrNotFound) {
 		s.endVolume(ctx, h, ref)
 	} else if b, err := recorded(looking, h, ref); b != nil && err == nil {
 		s.giveUp(ctx, h, ref, *b)

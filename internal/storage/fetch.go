@@ -52,6 +52,14 @@ func (s Source) name() string {
 	return "the image"
 }
 
+// place returns where the image is, without what may be a secret.
+func (s Source) place() string {
+	if s.File != "" {
+		return s.File
+	}
+	return redacted(s.URL)
+}
+
 // Image is the content of an image on the operator's side.
 type Image struct {
 	file *os.File
@@ -139,11 +147,15 @@ func Fetch(ctx context.Context, s Source, log *slog.Logger) (_ *Image, err error
 		}
 	}()
 	if err := image.write(ctx, in.content, s.Accepts); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", s.name(), err)
+		_, cut := errors.AsType[*DownloadError](err)
+		if !cut && in.content != in.packed && errors.Is(err, io.ErrUnexpectedEOF) {
+			err = fmt.Errorf("%w: its compressed data ends early: %w", ErrTruncated, err)
+		}
+		return nil, fmt.Errorf("reading %s: %w", s.place(), err)
 	}
 	have, err := in.sumUp(image.SHA256)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", s.name(), err)
+		return nil, fmt.Errorf("reading %s: %w", s.place(), err)
 	}
 	if sum != nil && have != want {
 		return nil, fmt.Errorf("%w: %s has %s, expected is %s", ErrChecksum, s.name(), have, want)
@@ -318,10 +330,15 @@ func (i *Image) end() error {
 	if i.Format == "raw" {
 		i.CapacityBytes = i.Bytes
 	}
-	if i.source != nil {
+	if i.source == nil {
+		if err := i.file.Truncate(int64(i.Bytes)); err != nil { //nolint:gosec // Files are smaller.
+			return err
+		}
+	}
+	if i.Format != "qcow2" {
 		return nil
 	}
-	return i.file.Truncate(int64(i.Bytes)) //nolint:gosec // Files are smaller.
+	return qcow2File{ReaderAt: i.file, length: i.Bytes}.checkEnd()
 }
 
 // skips reports whether a chunk isn't sent with the others: a chunk of zeros, or the seal.

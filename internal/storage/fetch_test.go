@@ -264,6 +264,64 @@ func TestFetch_checks(t *testing.T) {
 	}
 }
 
+// TestFetch_truncated: an image that was cut off before it was put where it is fetched from isn't taken for a whole one.
+// Nor is a whole one refused, whatever its layout.
+func TestFetch_truncated(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("qemu-img"); err != nil {
+		t.Skip("qemu-img isn't installed")
+	}
+	raw := filepath.Join(t.TempDir(), "raw")
+	data := make([]byte, 6<<20)
+	for i := range data[:4<<20] { // The end is a hole.
+		data[i] = byte(i * i >> 7)
+	}
+	if err := os.WriteFile(raw, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	convert := func(args ...string) []byte {
+		t.Helper()
+		out := filepath.Join(t.TempDir(), "image")
+		args = append(append([]string{"convert", "-f", "raw", "-O", "qcow2"}, args...), raw, out)
+		if said, err := exec.CommandContext(t.Context(), "qemu-img", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		whole, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return whole
+	}
+	for name, args := range map[string][]string{
+		"plain": nil, "compressed": {"-c"}, "version 2": {"-o", "compat=0.10"},
+		"small clusters": {"-o", "cluster_size=512"},
+		"preallocated":   {"-o", "preallocation=metadata"}, "extended": {"-o", "extended_l2=on,cluster_size=128k"},
+	} {
+		whole := convert(args...)
+		if _, err := fetch(t, storage.Source{File: put(t, whole)}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, length := range []int{len(whole) / 2, 300 << 10} {
+			_, err := fetch(t, storage.Source{File: put(t, whole[:length])})
+			if !errors.Is(err, storage.ErrTruncated) || !strings.Contains(err.Error(), "image.iso") {
+				t.Errorf("%s, %d of %d bytes: %v", name, length, len(whole), err)
+			}
+		}
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := fetch(t, storage.Source{File: put(t, packed.Bytes()[:packed.Len()/2])})
+	if !errors.Is(err, storage.ErrTruncated) {
+		t.Errorf("compressed data that ends early: %v", err)
+	}
+}
+
 // fetchVariable names the URL that TestFetch_elsewhere fetches.
 const fetchVariable = "VIRTFLEET_TEST_FETCH"
 

@@ -16,10 +16,12 @@ import (
 
 // ErrUnmounted says that the filesystem of a pool isn't mounted: its volumes can't be seen, and new ones would be on
 // another filesystem. It is libvirt.ErrPoolInactive too: the volumes of such a pool are neither there nor gone.
-// ErrMountsUnread is ErrUnmounted too: the host couldn't say just now whether the filesystem is mounted.
+// ErrMountsUnread is ErrUnmounted too: the host couldn't say just now whether the filesystem is mounted. So is
+// ErrMountGone: only what was seen earlier says that there is one.
 var (
 	ErrUnmounted    error = mountError{"the filesystem isn't mounted", libvirt.ErrPoolInactive}
 	ErrMountsUnread error = mountError{"it is unknown whether the filesystem is mounted", ErrUnmounted}
+	ErrMountGone    error = mountError{"the filesystem isn't mounted any more", ErrUnmounted}
 )
 
 // mountError says what is wrong, and also is an error of a more general kind.
@@ -37,15 +39,41 @@ func (e mountError) Unwrap() error { return e.kind }
 // changes nothing.
 func CheckMounted(ctx context.Context, h hostset.Host, pool *libvirt.StoragePool) error {
 	p, err := ReadPool(cmp.Or(pool.LiveXML, pool.XML))
-	if err != nil || p.Directory() == "" {
+	if err != nil {
 		return err
+	}
+	return checkMounted(ctx, h, p, pool.Active)
+}
+
+// UnmountedPools returns ErrUnmounted for the hosts whose active pool lacks its filesystem. It changes nothing.
+func UnmountedPools(ctx context.Context, hosts hostset.Set, found []hostset.Answer[HostPool]) map[string]error {
+	pools := map[string]*HostPool{}
+	for _, a := range found {
+		pools[a.Host] = a.Value
+	}
+	return hostset.Each(ctx, hosts, func(ctx context.Context, h hostset.Host) error {
+		p := pools[h.Name]
+		if p == nil || !p.Active {
+			return nil
+		}
+		err := checkMounted(ctx, h, &p.Live, true)
+		if errors.Is(err, ErrMountsUnread) {
+			return nil
+		}
+		return err
+	})
+}
+
+func checkMounted(ctx context.Context, h hostset.Host, p *Pool, active bool) error {
+	if p.Directory() == "" {
+		return nil
 	}
 	dir := path.Clean(p.Directory())
 	at, err := firstUnmounted(ctx, h, dir, func(planned string) []string {
 		switch {
 		case !p.kind().mounts:
 			return pointsAbove(planned, dir)
-		case pool.Active:
+		case active:
 			return []string{dir}
 		default:
 			return nil

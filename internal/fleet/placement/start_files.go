@@ -11,7 +11,6 @@ import (
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
@@ -70,7 +69,8 @@ func (p *Scheduler) fitsStartedDisks(
 				continue
 			}
 
-			doubt.Detail += fmt.Sprintf("Host %q has no such file now, and %s.", a.Host.Name, hidden)
+			doubt.Detail += fmt.Sprintf("Host %q has no such file now, and %s. Until that changes, the VM can't be started, "+
+				"and this change fails.", a.Host.Name, hidden)
 			if !restarts {
 				doubt.Remedy = remedyOfHidden
 			}
@@ -174,22 +174,28 @@ func (p *Scheduler) mayAppear(ctx context.Context, h *inventory.Host, file strin
 		return ""
 	}
 
-	stopped, err := v.StoppedPools(ctx, h)
+	all, err := v.StoragePools(ctx, h)
 	if err != nil {
 		return ""
 	}
 
-	i := slices.IndexFunc(stopped, func(pool libvirt.StoragePool) bool {
+	for _, pool := range all {
 		is, err := storage.ReadPool(pool.XML)
+		if err != nil || is.Directory() == "" ||
+			!strings.HasPrefix(file, strings.TrimSuffix(path.Clean(is.Directory()), "/")+"/") {
+			continue
+		}
 
-		return err == nil && is.LosesVolumes() && is.Directory() != "" &&
-			strings.HasPrefix(file, strings.TrimSuffix(path.Clean(is.Directory()), "/")+"/")
-	})
-	if i < 0 {
-		return ""
+		if !pool.Active && is.LosesVolumes() {
+			return fmt.Sprintf("storage pool %q, which has that directory, isn't active", pool.Name)
+		}
+
+		if err := storage.CheckMounted(ctx, h.Files(), &pool); err != nil {
+			return err.Error()
+		}
 	}
 
-	return fmt.Sprintf("storage pool %q, which has that directory, isn't active", stopped[i].Name)
+	return ""
 }
 
 // ExplainStart returns the error of a start as one that names the files of disks that the host lacks, or else the
@@ -256,7 +262,7 @@ const remedyOfHidden = "If the filesystem or storage pool of a file isn't mounte
 
 // warnGoneMedia warns of the first-boot volumes that the VM has no longer, and that the change therefore creates again.
 func warnGoneMedia(ctx context.Context, vm *inventory.VM, d Desired) []inventory.Problem {
-	var attribute string
+	var attribute, doubt string
 
 	var gone []string
 
@@ -269,6 +275,12 @@ func warnGoneMedia(ctx context.Context, vm *inventory.VM, d Desired) []inventory
 		}
 
 		if _, err := vm.On.Conn.PoolVolume(ctx, is.Pool, is.Volume); inventory.IsNotFound(err) {
+			if pool, err := vm.On.Conn.StoragePool(ctx, is.Pool); err == nil {
+				if err := storage.CheckMounted(ctx, vm.On.Files(), pool); err != nil {
+					doubt = " That fails now: " + err.Error() + "."
+				}
+			}
+
 			attribute = OwnDiskAttribute(key, "pool")
 			gone = append(gone, fmt.Sprintf("%s: %s/%s", OwnDiskTitle(key), is.Pool, is.Volume))
 		}
@@ -280,7 +292,7 @@ func warnGoneMedia(ctx context.Context, vm *inventory.VM, d Desired) []inventory
 
 	return []inventory.Problem{{
 		Attribute: attribute, Warning: true, Summary: "File not found on the host",
-		Detail: fmt.Sprintf("Host %q has these volumes of VM %q no longer. They are created again with what is declared:"+
-			"\n  - %s", vm.Host, vm.Name, strings.Join(gone, "\n  - ")),
+		Detail: fmt.Sprintf("Host %q has these volumes of VM %q no longer. They are created again with what is "+
+			"declared.%s\n  - %s", vm.Host, vm.Name, doubt, strings.Join(gone, "\n  - ")),
 	}}
 }

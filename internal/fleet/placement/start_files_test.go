@@ -60,6 +60,7 @@ func TestExplainStart(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		file, planned string
+		pool          string // of type fs, at this directory
 		sees          []string
 		want          []string
 		backup, left  bool
@@ -76,6 +77,10 @@ func TestExplainStart(t *testing.T) {
 			want: []string{
 				"perhaps because", "/vms/root, which is disk \"root\"", "/etc/fstab has /vms, where nothing is mounted",
 			},
+		},
+		"pool not mounted": {
+			file: "/srv/root", pool: "/srv", sees: []string{"/srv"},
+			want: []string{"perhaps because", "nothing is mounted at /srv on host \"h\", where storage pool \"own\""},
 		},
 		"unseen directory": {file: "/vms/root", want: []string{"perhaps because", "doesn't see its directory"}},
 	} {
@@ -111,6 +116,17 @@ func TestExplainStart(t *testing.T) {
 				t.Fatal(err)
 			}
 
+			if c.pool != "" {
+				err := h.Conn.DefineStoragePool(t.Context(), "own", "<pool type='fs'><name>own</name><source>"+
+					"<device path='/dev/x'/></source><target><path>"+c.pool+"</path></target></pool>")
+				if err == nil {
+					err = h.Conn.StartStoragePool(t.Context(), "own")
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+
 			uuid, err := h.Conn.DefineDomain(t.Context(),
 				"<domain type='test'><name>web</name><memory>8192</memory><os><type>hvm</type></os></domain>")
 			if err != nil {
@@ -139,6 +155,10 @@ func TestExplainStart(t *testing.T) {
 			problems, doubts := p.fitsStartedDisks(t.Context(), inventory.Reply{Host: h}, vm, d)
 
 			for _, problem := range append(problems, doubts...) {
+				if !strings.Contains(problem.Detail, "can't be started") {
+					t.Errorf("the plan doesn't say that the VM can't be started: %s", problem.Detail)
+				}
+
 				if len(c.want) == 0 || problem.Warning == c.backup ||
 					strings.Contains(problem.Remedy, "backup") != c.backup {
 					t.Errorf("the plan says %+v", problem)

@@ -99,13 +99,18 @@ func (r *imageResource) source(ctx context.Context, targets hostset.Set, m *mode
 
 // lacksCopy reports whether a host has no complete copy.
 func lacksCopy(targets hostset.Set, states types.Map) bool {
-	have := value.StringMap(states)
-	for _, name := range targets.Names() {
-		if have[name] != onhosts.Present {
-			return true
+	return len(withoutCopy(targets, states)) > 0
+}
+
+// withoutCopy returns the hosts that have no complete copy.
+func withoutCopy(targets hostset.Set, states types.Map) hostset.Set {
+	var have []string
+	for host, state := range value.StringMap(states) {
+		if state == onhosts.Present {
+			have = append(have, host)
 		}
 	}
-	return false
+	return targets.Without(have...)
 }
 
 // fetchAndSend fetches the image and sends it to the hosts that lack it.
@@ -137,9 +142,11 @@ func (r *imageResource) fetchAndSend(
 	}
 	plan.setFromInfo(fetched.ImageInfo)
 	diags.Append(plan.warnOdd(fetched.Format, fetched.Bytes)...)
+	now.Seal = fetched.Seal
+	failed = r.sendTo(ctx, targets, plan, fetched)
+	now.Mounts = r.mountsOf(ctx, targets, plan, n.Mounts)
 	*n = now
-	n.Seal = fetched.Seal
-	return r.sendTo(ctx, targets, plan, fetched), diags
+	return failed, diags
 }
 
 // removeFromLeaving removes the copy from the hosts that are no longer targets, and adds those that keep it to the

@@ -76,6 +76,10 @@ func unavailableRemedy(err error) string {
 	case errors.Is(err, storage.ErrNotServed):
 		return "Correct url or checksum of source. Where Terraform runs, \"curl -I\" with the URL shows what the server " +
 			"answers."
+	case errors.Is(err, storage.ErrTruncated):
+		return "Compare the length of url or file of source with that of the original: a copy or an upload of it may have " +
+			"been interrupted. \"qemu-img check\" shows what a qcow2 image lacks. Replace it by the whole file, and apply " +
+			"again. With checksum, another content is refused."
 	case errors.Is(err, storage.ErrNoImage):
 		return "Correct url or file of source. A server may send a page in place of a file, for example one that asks " +
 			"to log in. Where Terraform runs, \"curl -L\" with the URL shows it. With checksum, another content is refused."
@@ -111,6 +115,8 @@ type notes struct {
 
 	// Removable says that an earlier copy remains, and no disk is based on it any more.
 	Removable bool `json:"removable,omitempty"`
+	// Mounts has the mount points of the pool's directory.
+	Mounts storage.Mounts `json:"mounts,omitempty"`
 }
 
 // notesOf returns the notes for a local file, before the file is read.

@@ -46,9 +46,8 @@ func (r *imageResource) ModifyPlan(
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root(onhosts.HostsName), &hosts)...)
 	targets, diags := onhosts.Targets(r.Data, hosts)
 	resp.Diagnostics.Append(diags...)
-	var pool types.String
+	var pool, name types.String
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("pool"), &pool)...)
-	var name types.String
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &name)...)
 	var planned types.Object
 	resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("source"), &planned)...)
@@ -99,7 +98,7 @@ func (r *imageResource) ModifyPlan(
 		set("superseded", types.ListUnknown(types.StringType))
 		resp.Diagnostics.Append(checkFormat(ctx, req.Plan, pools(targets), planned, "")...)
 		resp.Diagnostics.Append(checkAvailable(ctx, planned)...)
-		resp.Diagnostics.Append(r.checkRoom(ctx, req.Plan, targets, planned)...)
+		resp.Diagnostics.Append(r.checkRoom(ctx, req.Plan, targets, targets, planned)...)
 		return
 	}
 	leaving := onhosts.Leaving(r.Data, state.HostStates, targets)
@@ -112,6 +111,7 @@ func (r *imageResource) ModifyPlan(
 	_, poolPlanned := r.Data.Planned.Hosts(status.StoragePool, state.Pool.ValueString())
 	if poolPlanned || lacksCopy(targets, state.HostStates) {
 		resp.Diagnostics.Append(checkFormat(ctx, req.Plan, pools(targets), planned, state.Format.ValueString())...)
+		resp.Diagnostics.Append(r.checkRoom(ctx, req.Plan, targets, withoutCopy(targets, state.HostStates), planned)...)
 	}
 }
 
@@ -164,7 +164,7 @@ func (r *imageResource) checkNew(
 	diags.Append(checkFormat(ctx, plan, pools, source, "")...)
 	diags.Append(checkAvailable(ctx, source)...)
 	diags.Append(r.warnOfExisting(ctx, plan, pools)...)
-	diags.Append(r.checkRoom(ctx, plan, targets, source)...)
+	diags.Append(r.checkRoom(ctx, plan, targets, targets, source)...)
 	return diags
 }
 
@@ -199,12 +199,12 @@ func (r *imageResource) warnOfExisting(
 	return diags
 }
 
-// checkRoom returns a warning for each host whose pool has no room for a local image, as far as its size is known. It
-// is no error: a host may have the copy already, the same plan may remove other volumes, and a plan knows only how much
-// room libvirt saw at its last reading of the pool. A pool whose filesystem isn't mounted gets no copy, which is an
-// error if no host gets one.
+// checkRoom returns a warning for each of the receiving hosts, which are to get a copy, whose pool has no room for a
+// local image, as far as its size is known. It is no error: a host may have the copy already, the same plan may remove
+// other volumes, and a plan knows only how much room libvirt saw at its last reading of the pool. A pool whose filesystem
+// isn't mounted gets no copy, which is an error if no host gets one.
 func (r *imageResource) checkRoom(
-	ctx context.Context, plan tfsdk.Plan, targets hostset.Set, source types.Object,
+	ctx context.Context, plan tfsdk.Plan, targets, receiving hostset.Set, source types.Object,
 ) (diags diag.Diagnostics) {
 	var m model
 	diags.Append(plan.GetAttribute(ctx, path.Root("name"), &m.Name)...)
@@ -220,7 +220,7 @@ func (r *imageResource) checkRoom(
 	}
 	unmounted := map[string]error{}
 	data := sync.OnceValues(func() (uint64, error) { return storage.FileData(ctx, file.ValueString()) })
-	for _, host := range targets.Names() {
+	for _, host := range receiving.Names() {
 		if r.Data.Planned.PoolChange(host, pool).From != "" {
 			continue
 		}

@@ -11,8 +11,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
-// TestFetchFailure_server: if a server of images doesn't answer, its name isn't found, or it ends the transfer early,
-// the error says what to do about the server, without a secret of the URL. It doesn't speak of hosts and their VMs.
+// TestFetchFailure_server: if a server of images doesn't answer, its name isn't found, it ends the transfer early, or
+// has a part of the image only, the error says what to do about the server, without a secret of the URL. It doesn't speak
+// of hosts and their VMs.
 func TestFetchFailure_server(t *testing.T) {
 	t.Parallel()
 	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -20,10 +21,15 @@ func TestFetchFailure_server(t *testing.T) {
 		_, _ = w.Write(make([]byte, 64<<10))
 	}))
 	t.Cleanup(cut.Close)
+	half := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}) // the header of gzip
+	}))
+	t.Cleanup(half.Close)
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	for server, says := range map[string]string{
 		gone.URL: "HTTPS_PROXY", "http://images.invalid": "HTTPS_PROXY", cut.URL: "from its beginning",
+		half.URL: "the whole file",
 	} {
 		source := storage.Source{URL: server + "/base.qcow2?token=s3cr3t"}
 		fetched, err := storage.Fetch(t.Context(), source, slog.New(slog.DiscardHandler))

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,6 +76,7 @@ func (r *imageResource) Create(ctx context.Context, req resource.CreateRequest, 
 	plan.Superseded = value.NewStringList([]string{})
 	plan.HostStates = onhosts.StatesAfter(targets, failed, types.MapNull(types.StringType), onhosts.Present)
 	n.Seal = fetched.Seal
+	n.Mounts = r.mountsOf(ctx, targets, &plan, nil)
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, notesKey, n)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
@@ -93,6 +95,7 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	hosts, _ := onhosts.Known(r.Data, state.Hosts, state.HostStates)
 	r.Data.Fleet.ReadAhead(hosts.Names())
 	answers := s.Copies(ctx, hosts, state.ref(), n.Seal)
+	n.Mounts = reviewMounts(ctx, hosts, state.Pool.ValueString(), answers, n.Mounts)
 	if state.Hosts.IsNull() {
 		answers = withPool(answers)
 	}
@@ -122,6 +125,33 @@ func (r *imageResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	n.Removable = removable
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, notesKey, n)...)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &state)...)
+}
+
+// reviewMounts returns the mount points of the copies that were found. A copy that isn't there gets an error if its
+// filesystem isn't mounted any more.
+func reviewMounts(
+	ctx context.Context, hosts hostset.Set, pool string, answers []hostset.Answer[storage.ImageCopy], last storage.Mounts,
+) storage.Mounts {
+	files := map[string]string{}
+	for _, a := range answers {
+		if a.Value != nil {
+			files[a.Host] = a.Value.Path
+		} else if a.Err == nil {
+			files[a.Host] = ""
+		}
+	}
+	now, gone := last.Review(ctx, hosts, pool, files)
+	for i, a := range answers {
+		answers[i].Err = cmp.Or(a.Err, gone[a.Host])
+	}
+	return now
+}
+
+// mountsOf returns the mount points of the copies that were just written.
+func (r *imageResource) mountsOf(
+	ctx context.Context, hosts hostset.Set, m *model, last storage.Mounts,
+) storage.Mounts {
+	return reviewMounts(ctx, hosts, m.Pool.ValueString(), r.Data.Storage().Copies(ctx, hosts, m.ref(), nil), last)
 }
 
 func copyState(c storage.ImageCopy) string {

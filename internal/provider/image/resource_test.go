@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 	"time"
 
@@ -114,9 +115,34 @@ func TestCheckRoom(t *testing.T) {
 		plan := tfsdk.Plan{Raw: tftypes.NewValue(is.Schema.Type().TerraformType(ctx), nil), Schema: is.Schema}
 		diags := plan.SetAttribute(ctx, path.Root("name"), "base")
 		diags.Append(plan.SetAttribute(ctx, path.Root("pool"), c.pool)...)
-		diags.Append(r.checkRoom(ctx, plan, f.Connections(), source)...)
+		diags.Append(r.checkRoom(ctx, plan, f.Connections(), f.Connections(), source)...)
 		if diags.HasError() || diags.WarningsCount() != c.want {
 			t.Errorf("%+v: %v", c, diags)
+		}
+	}
+	// An image that exists is sent to the hosts that lack it.
+	for state, want := range map[string]int{"absent": 1, onhosts.Present: 0} {
+		if err := os.Truncate(file, 1<<40); err != nil {
+			t.Fatal(err)
+		}
+		raw := tftypes.NewValue(is.Schema.Type().TerraformType(ctx), nil)
+		was := tfsdk.State{Raw: raw, Schema: is.Schema}
+		diags := was.SetAttribute(ctx, path.Root("name"), "base")
+		for name, v := range map[string]any{
+			"pool": "vg", "id": "vg/base-0123456789ab", "host_states": map[string]string{"local": state},
+		} {
+			diags.Append(was.SetAttribute(ctx, path.Root(name), v)...)
+		}
+		diags.Append(was.SetAttribute(ctx, path.Root("source").AtName("file"), file)...)
+		plan := tfsdk.Plan{Raw: was.Raw, Schema: is.Schema}
+		req := resource.ModifyPlanRequest{State: was, Plan: plan, Config: tfsdk.Config(plan)}
+		private := reflect.ValueOf(&req.Private).Elem() // The framework doesn't export its type.
+		private.Set(reflect.New(private.Type().Elem()))
+		diags.Append(meta.WritePrivate(ctx, req.Private, notesKey, notesOf(&sourceModel{File: types.StringValue(file)}))...)
+		resp := &resource.ModifyPlanResponse{Plan: plan, Diagnostics: diags}
+		r.ModifyPlan(ctx, req, resp)
+		if resp.Diagnostics.HasError() || resp.Diagnostics.WarningsCount() != want {
+			t.Errorf("an image that is %s: %v", state, resp.Diagnostics)
 		}
 	}
 }

@@ -178,6 +178,8 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 	if state.isImported() {
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, originKey, storage.ImportedPools(seen.Found))...)
 	}
+	unmounted := storage.UnmountedPools(ctx, hosts, seen.Found)
+	resp.Diagnostics.Append(onhosts.Warnings("read", state.noun(), unmounted)...)
 	declared, diags := readDeclaration(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
 	resp.Diagnostics.Append(state.setFromHosts(ctx, seen, declared)...)

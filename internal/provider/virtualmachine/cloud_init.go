@@ -1,6 +1,7 @@
 package virtualmachine
 
 import (
+	"fmt"
 	"regexp"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -99,6 +100,27 @@ func (p planning) withItsMedium(want domain.Spec) domain.Spec {
 // state says that the VM hasn't the declared medium, see leftFirstBoot, but not that it lacks the drive.
 func (p planning) lostMediumDrive(c domain.Change) bool {
 	return c.Path == "disks."+domain.MediumKey && isSet(p.config.CloudInit) && isLeftFirstBoot(p.state.CloudInit)
+}
+
+// warnAboutInstance warns if the medium gets another instance ID: cloud-init then takes the guest for a new one.
+func (p planning) warnAboutInstance(o *outcome) {
+	id := func(m *model) types.String {
+		if is := open(m.CloudInit).string("instance_id"); is.IsUnknown() || !is.IsNull() {
+			return is
+		}
+		return p.state.ID
+	}
+	if !isSet(p.config.CloudInit) || !isSet(p.state.CloudInit) || isLeftFirstBoot(p.state.CloudInit) {
+		return
+	}
+	was, is := id(p.state), id(p.config)
+	if is.IsUnknown() || text(was) == text(is) {
+		return
+	}
+	o.diags.AddAttributeWarning(path.Root("cloud_init").AtName("instance_id"), "Guest runs its first boot again",
+		fmt.Sprintf("The instance ID of VM %q changes from %q to %q. At its next boot, cloud-init takes the guest for a new "+
+			"one: it runs all of the user data again, and creates new SSH host keys unless the user data has "+
+			"ssh_deletekeys: false.\n\nTo avoid that, keep the ID.", text(p.state.Name), text(was), text(is)))
 }
 
 // cloudInitToFleet adds the medium to what the VM should have.

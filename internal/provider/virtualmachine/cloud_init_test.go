@@ -70,6 +70,9 @@ func TestCloudInit_planAndDrift(t *testing.T) {
 		if o.changed != test.changed || o.diags.HasError() || len(o.replace) > 0 || o.planned.RestartRequired.ValueBool() {
 			t.Errorf("%s: changed: %v, %s", name, o.changed, diagText(o.diags))
 		}
+		if again := name == "another instance id"; strings.Contains(diagText(o.diags), "first boot again") != again {
+			t.Errorf("%s: does the guest run its first boot again? %s", name, diagText(o.diags))
+		}
 	}
 	var now model
 	for name, change := range map[string]func(*domain.Spec, *domain.OwnDisk){

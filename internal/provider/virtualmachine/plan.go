@@ -261,6 +261,7 @@ func (p planning) planPower(o *outcome, need needs) {
 	p.warnAboutPause(o, action)
 	p.warnAboutInterruptedRestart(o, action)
 	p.warnAboutEviction(o)
+	p.warnAboutInstance(o)
 }
 
 func (p planning) powerAction() status.Action {

@@ -1218,6 +1218,15 @@ resource "virtfleet_virtual_machine" "this" {
 }
 `, name))
 	l.RemoveDomain(t, name)
+	// What qemu-img has left of a volume that it couldn't create isn't another one.
+	l.Run(t, host, "sh", "-ec", `cat >"$0" <<'EOF'
+#!/bin/sh
+for last; do case "$last" in */data) : >"$last"; exit 1;; esac; done
+exit 1
+EOF
+chmod +x "$0"; mount --bind "$0" /usr/bin/qemu-img`, "/run/fails")
+	tf.Fail(t, "apply")
+	l.Run(t, host, "sh", "-ec", "umount /usr/bin/qemu-img; test -e "+at+"/data; test ! -s "+at+"/data")
 	tf.Run(t, "apply")
 	inode := func() string { return l.Run(t, host, "stat", "-c", "%i %W", at+"/data") }
 	before := inode()
@@ -1276,6 +1285,7 @@ resource "virtfleet_image" "this" {
 		">%[1]s/fstab; mount --bind %[1]s/fstab /etc/fstab; mv %[2]s/* %[1]s/", away, at))
 	l.Virsh(t, host, "pool-refresh", name)
 	says(tf.Run(t, "plan"), fmt.Sprintf("Unable to read volume %q", name+"/data"), `Unable to read image "base"`,
+		fmt.Sprintf("Unable to read storage pool %q", name),
 		"nothing is mounted at "+at+" on host \""+host+"\"", "virsh pool-refresh "+name, "No changes.")
 	tf.Config(t, config+strings.NewReplacer(`"this"`, `"other"`, `"data"`, `"other"`).Replace(volume(`size = "1Mi"`)))
 	says(tf.Fail(t, "plan"), fmt.Sprintf("Unable to create volume %q", name+"/other"), "nothing is mounted at "+at)
@@ -1310,7 +1320,17 @@ chmod +x %[1]s/tail; mount --bind %[1]s/tail /usr/bin/tail`, away))
 	says(tf.Fail(t, "plan"), fmt.Sprintf("Unable to create volume %q", name+"/other"), unread)
 	tf.Config(t, config)
 	l.Run(t, host, "sh", "-ec", fmt.Sprintf("umount /usr/bin/tail; rm %[1]s/tail %[1]s/real", away))
-	l.Run(t, host, "sh", "-ec", fmt.Sprintf("umount /etc/fstab; rm %[1]s/fstab; mv %[1]s/* %[2]s/", away, at))
+	// Of a mount that was made by hand, only what was seen earlier tells.
+	l.Run(t, host, "sh", "-ec", fmt.Sprintf("umount /etc/fstab; rm %[1]s/fstab; mount --bind %[1]s %[2]s", away, at))
+	l.Virsh(t, host, "pool-refresh", name)
+	tf.Run(t, "apply")
+	l.Run(t, host, "umount", at)
+	l.Virsh(t, host, "pool-refresh", name)
+	says(tf.Run(t, "plan"), fmt.Sprintf("Unable to read volume %q", name+"/data"), `Unable to read image "base"`,
+		"nothing is mounted at "+at+" on host \""+host+"\"", "virsh pool-refresh "+name, "terraform state rm", "No changes.")
+	says(tf.Fail(t, "plan", "-destroy"), fmt.Sprintf("Unable to delete volume %q", name+"/data"),
+		"nothing is mounted at "+at)
+	l.Run(t, host, "sh", "-ec", fmt.Sprintf("mv %[1]s/* %[2]s/", away, at))
 	l.Virsh(t, host, "pool-refresh", name)
 	if out, empty := tf.Empty(t); !empty {
 		t.Errorf("the plan isn't empty: %s", out)

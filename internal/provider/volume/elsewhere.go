@@ -46,6 +46,8 @@ type lastPlace struct {
 	missing, noPool bool
 	// users are the UUIDs of the VMs that used the volume there.
 	users []string
+	// mounts has the mount point of the volume's directory.
+	mounts storage.Mounts
 }
 
 // isSame reports whether what another host has is the volume, because all hosts have what the pool has.

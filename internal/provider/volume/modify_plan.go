@@ -62,6 +62,9 @@ func (r *volumeResource) planDestroy(
 		return
 	}
 	resp.Diagnostics.Append(r.checkRemoval(ctx, &state)...)
+	if err := state.checkMounted(ctx, r.Data.Storage(), req.Private); err != nil {
+		resp.Diagnostics.Append(state.removalFailure(state.CurrentHost.ValueString(), err).Error())
+	}
 	resp.Diagnostics.Append(r.warnOfUsers(ctx, &state)...)
 }
 

@@ -29,10 +29,12 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	r.Data.Fleet.ReadAhead([]string{state.CurrentHost.ValueString()})
 	imported := state.Path.IsNull()
 	before := state
-	var users []string
-	_, diags := meta.ReadPrivate(ctx, req.Private, privateUsers, &users)
+	var last lastPlace
+	_, diags := meta.ReadPrivate(ctx, req.Private, privateUsers, &last.users)
 	resp.Diagnostics.Append(diags...)
-	found, diags := r.findVolume(ctx, s, &state, users, state.locate(ctx, s, req.Private))
+	_, diags = meta.ReadPrivate(ctx, req.Private, privateMounts, &last.mounts)
+	resp.Diagnostics.Append(diags...)
+	found, diags := r.findVolume(ctx, s, &state, last, state.locate(ctx, s, req.Private))
 	resp.Diagnostics.Append(diags...)
 	switch {
 	case resp.Diagnostics.HasError():
@@ -47,6 +49,7 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 		resp.Diagnostics.Append(diags...)
 		resp.Diagnostics.Append(recordHost(ctx, s, found.Host, resp.Private)...)
 		resp.Diagnostics.Append(recordUsers(ctx, s, *found, resp.Private)...)
+		resp.Diagnostics.Append(recordMount(ctx, s, found.Host, *found.Value, last.mounts, resp.Private)...)
 		used, converted, diags := state.asConverted(ctx, req.Private, *found.Value, state.usedFormat(as))
 		resp.Diagnostics.Append(diags...)
 		resp.Diagnostics.Append(noteConversion(ctx, resp.Private, converted)...)
@@ -80,12 +83,12 @@ func (r *volumeResource) Read(ctx context.Context, req resource.ReadRequest, res
 	}
 }
 
-// findVolume looks for the volume on the host that had it last, then on all hosts. users are the UUIDs of the VMs that
-// used it. located is why that host is not the one of the state, or can't be asked which one it is; nil if it is that.
+// findVolume looks for the volume on the host that had it last, then on all hosts. at is what was known of its place.
+// located is why that host is not the one of the state, or can't be asked which one it is; nil if it is that.
 // A warning in diags says that the volume's place is unknown, and an error that on_unreachable doesn't allow that, or
 // that another volume may have its name.
 func (r *volumeResource) findVolume(
-	ctx context.Context, s *storage.Storage, state *model, users []string, located error,
+	ctx context.Context, s *storage.Storage, state *model, at lastPlace, located error,
 ) (found *hostset.Answer[libvirt.Volume], diags diag.Diagnostics) {
 	last, ref := state.CurrentHost.ValueString(), state.ref()
 	if _, ok := s.Hosts.Host(last); last != "" && !ok {
@@ -101,13 +104,16 @@ func (r *volumeResource) findVolume(
 	if located == nil {
 		answers = s.Volume(ctx, s.Hosts.Named(last), ref)
 	}
+	if len(answers) > 0 && answers[0].Value == nil && answers[0].Err == nil {
+		answers[0].Err = state.mountGone(ctx, s, at.mounts)
+	}
 	if all := hostset.Found(answers); len(all) > 0 {
 		return &all[0], nil
 	}
 	if last != "" && state.Path.IsNull() { // The volume to import is the one of this host.
 		return nil, r.silenceDiagnostics(state, answers, nil)
 	}
-	at := lastPlace{noPool: len(answers) > 0 && errors.Is(answers[0].Err, libvirt.ErrNoPool), users: users}
+	at.noPool = len(answers) > 0 && errors.Is(answers[0].Err, libvirt.ErrNoPool)
 	at.missing = at.noPool || len(answers) > 0 && answers[0].Err == nil
 	mayHaveIt := len(answers) > 0 && !at.missing
 	answers = append(answers, s.Volume(ctx, s.Hosts.Without(last), ref)...)
@@ -173,6 +179,10 @@ func (r *volumeResource) silenceDiagnostic(
 		return diag.Diagnostics{f.Error()}
 	default:
 		f.Happened = "it is unknown whether the volume exists, so the state keeps it as it was"
+		if errors.Is(err, storage.ErrMountGone) {
+			f.Remedy = storage.MountFirst(state.Pool.ValueString()) + ", and plan again. If what was there is lost, take the " +
+				"volume out of the state with \"terraform state rm\": the next apply creates an empty one."
+		}
 		return diag.Diagnostics{f.Warning()}
 	}
 }

@@ -104,11 +104,11 @@ func TestFindVolume(t *testing.T) {
 			if test.ours {
 				r.Data.Managed.Saved(vm, meta.SavedVM{SavedName: "web", Host: "kvm1"})
 			}
-			var users []string
+			var last lastPlace
 			if test.used {
-				users = []string{vm}
+				last.users = []string{vm}
 			}
-			found, diags := r.findVolume(t.Context(), r.Data.Storage(), state, users, test.located)
+			found, diags := r.findVolume(t.Context(), r.Data.Storage(), state, last, test.located)
 			host, said := "", ""
 			if found != nil {
 				host = found.Host

@@ -87,6 +87,7 @@ func (r *volumeResource) Create(ctx context.Context, req resource.CreateRequest,
 	is := made.UsedAs(plan.usedFormat(nil)) // A copy may begin like something else.
 	resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, roundedKey, plan.rounded(is))...)
 	resp.Diagnostics.Append(recordHost(ctx, s, host, resp.Private)...)
+	resp.Diagnostics.Append(recordMount(ctx, s, host, is, nil, resp.Private)...)
 	plan.setFromVolume(host, is, false, is.CapacityBytes)
 	resp.Diagnostics.Append(resp.State.Set(ctx, &plan)...)
 }
@@ -194,6 +195,9 @@ func (r *volumeResource) Delete(ctx context.Context, req resource.DeleteRequest,
 	}
 	host := state.CurrentHost.ValueString()
 	hosts, err := s.UserHosts(ctx, host, state.Pool.ValueString())
+	if err == nil {
+		err = state.checkMounted(ctx, s, req.Private)
+	}
 	if err == nil {
 		err = s.DeleteUnused(ctx, hosts, host, state.ref(), state.Path.ValueString())
 	}
