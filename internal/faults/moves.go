@@ -63,7 +63,7 @@ var preCopy = []Cell{
 	}, ""},
 	{
 		LibvirtdFrozen, "error `Unable to move virtual machine`; the guest continues on the source. At the handover, it is " +
-			"paused until the next apply, or runs on the target: apply soon. It runs on both hosts only in the setups above",
+			"paused, or runs on the target: apply soon. It runs on both hosts only in the setups above",
 		sameMove, "moves the VM, or lets it continue on the target if it was started there",
 		[]Test{
 			copying.at("libvirtd frozen"), copying.at("frozen at the handover"), copying.at("source frozen at the handover"),
