@@ -43,8 +43,8 @@ func Parse(xml string) (*Definition, error) {
 	return d, nil
 }
 
-// dropUnknownDisks removes the disks whose file is UnknownFile, which hosts were given by mistake: no VM starts with such
-// a disk. To all readers the definition has lost it, so that it gets the disk again.
+// dropUnknownDisks removes the disks whose file is UnknownFile, which hosts were given by mistake: no VM starts with
+// such a disk. To all readers the definition has lost it, so that it gets the disk again.
 func (d *Definition) dropUnknownDisks() {
 	for _, e := range d.devices("disk") {
 		if readSource(e).File == UnknownFile {

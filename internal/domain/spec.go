@@ -175,7 +175,8 @@ const UnknownFile = "/not-known-yet"
 // KnownFile stands for a file that is as it should be, and whose path its reader doesn't have.
 const KnownFile = "/as-it-is"
 
-// Placeholders are the paths that stand for others while a change is only compared or checked. No host may be given one.
+// Placeholders are the paths that stand for others while a change is only compared or checked. No host may be given
+// one.
 var Placeholders = []string{UnknownFile, KnownFile}
 
 // DiskSource is where a disk's data is. At most one field is set; if none is, the drive has no medium.

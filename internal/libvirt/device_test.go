@@ -168,8 +168,8 @@ func TestHost_refusesPlaceholders(t *testing.T) {
 	t.Parallel()
 	const placeholder = "/not-known"
 	document := func(file string) string {
-		disk := fmt.Sprintf(`<devices><disk type="file"><source file='%s'/><target dev="vda" bus="virtio"/></disk></devices>`, file)
-		return strings.Replace(testDomain("web", uuidOf(1)), "</domain>", disk+"</domain>", 1)
+		return strings.Replace(testDomain("web", uuidOf(1)), "</domain>", fmt.Sprintf(
+			`<devices><disk type="file"><source file='%s'/><target dev="vda" bus="virtio"/></disk></devices></domain>`, file), 1)
 	}
 	h := testDriver(t, document(placeholder))
 	h.cfg.Placeholders = []string{placeholder}

@@ -78,8 +78,8 @@ func (h *Host) RedefineDomain(ctx context.Context, xml, present string) (uuid st
 	})
 }
 
-// refusePlaceholders returns an error if a document has one of Config.Placeholders as a value more often than the present
-// one.
+// refusePlaceholders returns an error if a document has one of Config.Placeholders as a value more often than the
+// present one.
 func (h *Host) refusePlaceholders(s callSpec, document, present string) error {
 	count := func(in, p string) int { return strings.Count(in, `"`+p+`"`) + strings.Count(in, "'"+p+"'") }
 	for _, p := range h.cfg.Placeholders {

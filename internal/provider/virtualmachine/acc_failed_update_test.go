@@ -148,9 +148,9 @@ func TestAccVirtualMachine_failedUpdateTakenBack(t *testing.T) {
 	destroyAndCheck(t, l, tf, name)
 }
 
-// TestAccVirtualMachine_failedUpdateDisks: disks of its own that an update which failed has left in the definition get to
-// the running VM by the next update, and no definition ever has a path that only stands for one. A definition that has
-// such a path, written by hand here, is mended, also that of a VM that is off because it couldn't start.
+// TestAccVirtualMachine_failedUpdateDisks: disks of its own that an update which failed has left in the definition get
+// to the running VM by the next update, and no definition ever has a path that only stands for one. A definition that
+// has such a path, written by hand here, is mended, also that of a VM that is off because it couldn't start.
 func TestAccVirtualMachine_failedUpdateDisks(t *testing.T) {
 	t.Parallel()
 	l := lab.Open(t)

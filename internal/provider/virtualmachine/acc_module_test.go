@@ -144,8 +144,8 @@ output "off" { value = module.off }
 	}
 
 	expect(t, tf.Run(t, "state", "show", `module.web.virtfleet_virtual_machine.this["`+one+`"]`),
-		`termination_grace_period = "170s"`, "deletion_protection = false", `create = "12m"`, "guest_agent = true",
-		`timeout = "6m"`, "ready = true")
+		"deletion_protection = false", "ready = true", `termination_grace_period = "170s"`, `create = "12m"`,
+		"guest_agent = true", `timeout = "6m"`)
 
 	logIn := func(vm, at string) {
 		t.Helper()

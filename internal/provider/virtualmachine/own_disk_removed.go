@@ -141,8 +141,8 @@ func (p planning) warnKept(existing map[string]object) (diags diag.Diagnostics) 
 	return diags
 }
 
-// unseenKept returns the keys of the disks that are kept, that an apply which failed has left in the definition alone, and
-// that are not declared any more: the state doesn't have them.
+// unseenKept returns the keys of the disks that are kept, that an apply which failed has left in the definition alone,
+// and that are not declared any more: the state doesn't have them.
 func (p planning) unseenKept() (keys []string) {
 	if !isSet(p.config.Disks) {
 		return nil
