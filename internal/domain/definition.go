@@ -15,12 +15,14 @@ type Definition struct {
 	doc *etree.Document
 	// fixedVirtualPorts is Spec.FixedVirtualPorts.
 	fixedVirtualPorts bool
+	// mended is what Mended returns.
+	mended bool
 	// empty are, in the definition of a new VM, the keys of the disks that are created without data.
 	empty []string
 }
 
 // Parse reads a domain XML document. It returns an error only if the text isn't a domain XML document; unknown content
-// is kept.
+// is kept, except disks that can't be there, see Mended.
 func Parse(xml string) (*Definition, error) {
 	doc := newDocument()
 	doc.ReadSettings.PreserveCData = strings.Contains(xml, "<![CDATA[") // Otherwise it only takes time.
@@ -34,8 +36,26 @@ func Parse(xml string) (*Definition, error) {
 	if root.Space != "" || root.Tag != "domain" {
 		return nil, fmt.Errorf("reading domain XML: the root element is <%s>, not <domain>", root.FullTag())
 	}
-	return &Definition{doc: doc}, nil
+	d := &Definition{doc: doc}
+	if strings.Contains(xml, UnknownFile) {
+		d.dropUnknownDisks()
+	}
+	return d, nil
 }
+
+// dropUnknownDisks removes the disks whose file is UnknownFile, which hosts were given by mistake: no VM starts with
+// such a disk. To all readers the definition has lost it, so that it gets the disk again.
+func (d *Definition) dropUnknownDisks() {
+	for _, e := range d.devices("disk") {
+		if readSource(e).File == UnknownFile {
+			drop(e)
+			d.mended = true
+		}
+	}
+}
+
+// Mended reports whether Parse has left out disks without which the definition is to be defined again.
+func (d *Definition) Mended() bool { return d.mended }
 
 // XML returns the document.
 func (d *Definition) XML() (string, error) {
@@ -44,7 +64,7 @@ func (d *Definition) XML() (string, error) {
 
 // Clone returns an independent copy.
 func (d *Definition) Clone() *Definition {
-	return &Definition{doc: d.doc.Copy(), fixedVirtualPorts: d.fixedVirtualPorts, empty: d.empty}
+	return &Definition{doc: d.doc.Copy(), fixedVirtualPorts: d.fixedVirtualPorts, mended: d.mended, empty: d.empty}
 }
 
 // FixVirtualPorts returns a copy of a live definition whose Spec has FixedVirtualPorts.

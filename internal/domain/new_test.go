@@ -384,3 +384,21 @@ func TestAgentConnected(t *testing.T) {
 		t.Error("an agent's channel is misread")
 	}
 }
+
+// TestParse_unknownFile: a definition that was given the path that only stands for that of a disk has lost the disk,
+// and is to be defined again.
+func TestParse_unknownFile(t *testing.T) {
+	t.Parallel()
+	d := parse(t, `<domain type="kvm"><name>a</name><devices>
+<disk type="file" device="disk"><source file="`+UnknownFile+`"/><target dev="vda" bus="virtio"/>
+<alias name="ua-disk-a"/></disk>
+<disk type="file" device="disk"><source file="/b"/><target dev="vdb" bus="virtio"/><alias name="ua-disk-b"/></disk>
+</devices></domain>`)
+	if disks := d.Spec().Disks; len(disks) != 1 || disks["b"].Source.File != "/b" || !d.Mended() || !d.Clone().Mended() {
+		t.Errorf("mended %t, with the disks %+v", d.Mended(), disks)
+	}
+	xml, err := d.XML()
+	if err != nil || strings.Contains(xml, UnknownFile) || parse(t, xml).Mended() {
+		t.Errorf("%v:\n%s", err, xml)
+	}
+}

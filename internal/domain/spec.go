@@ -172,6 +172,13 @@ type Disk struct {
 // created. A disk without a source would be a drive without a medium.
 const UnknownFile = "/not-known-yet"
 
+// KnownFile stands for a file that is as it should be, and whose path its reader doesn't have.
+const KnownFile = "/as-it-is"
+
+// Placeholders are the paths that stand for others while a change is only compared or checked. No host may be given
+// one.
+var Placeholders = []string{UnknownFile, KnownFile}
+
 // DiskSource is where a disk's data is. At most one field is set; if none is, the drive has no medium.
 type DiskSource struct {
 	// File is the path of an image file on the host.

@@ -75,7 +75,8 @@ func (s Staged) Unseen(live, persistent, seen Spec) []string {
 type TakenBack struct {
 	// Paths are those at which what runs is declared again.
 	Paths []string
-	// Staying are those at which it isn't, because it may not fit what is declared.
+	// Staying are those at which it isn't, because it may not fit what is declared. Of a device that the running VM
+	// lacks, it is the path of the device.
 	Staying []string
 }
 
@@ -92,7 +93,12 @@ func (s Spec) TakeBack(unseen []string, have, live Spec) (want Spec, t TakenBack
 	want = s
 	want.Values, want.Interfaces = maps.Clone(s.Values), maps.Clone(s.Interfaces)
 	for _, path := range unseen {
-		switch path = renamedPath(path, have, s); {
+		path = renamedPath(path, have, s)
+		device, lacking := live.lacksDevice(path)
+		switch {
+		case lacking && s.decidesDevice(device):
+		case lacking:
+			t.Staying = append(t.Staying, device)
 		case declared[path] != "" || s.declaresEmpty(path):
 		case standsAlone(path) && takeValue(&want, path, live):
 			t.Paths = append(t.Paths, path)
@@ -102,7 +108,25 @@ func (s Spec) TakeBack(unseen []string, have, live Spec) (want Spec, t TakenBack
 	}
 	slices.Sort(t.Paths)
 	slices.Sort(t.Staying)
+	t.Staying = slices.Compact(t.Staying)
 	return want, t
+}
+
+// lacksDevice returns the path of the device that a path is of, and whether there is no such device.
+func (s Spec) lacksDevice(path string) (device string, lacking bool) {
+	kind, key, isDevice := deviceOf(path)
+	device = join(kind, key)
+	block, _ := keyedBlock(device)
+	return device, isDevice && block != nil && !s.HasDevice(device)
+}
+
+// decidesDevice reports whether s says whether the VM has the device: it declares the device, or all devices of its
+// kind. The drive of the first-boot medium stays as it is unless a medium is declared.
+func (s Spec) decidesDevice(path string) bool {
+	if path == join("disks", MediumKey) {
+		return s.Medium != nil
+	}
+	return s.HasDevice(path) || len(Undeclared([]string{path}, s)) > 0
 }
 
 // takeValue declares at the path what runs. It returns false if the device there isn't declared, or doesn't run.

@@ -97,6 +97,41 @@ func TestUnfinished_declaredEmpty(t *testing.T) {
 	}
 }
 
+// TestUnfinished_devices: of a device that the running VM lacks nothing stays, if an update plugs it in or takes it out
+// of the definition. Otherwise the device is named, and not each of its attributes.
+func TestUnfinished_devices(t *testing.T) {
+	t.Parallel()
+	disk := func(file string) Disk { return Disk{Source: DiskSource{File: file}, Bus: "virtio", Format: "qcow2"} }
+	nic := Interface{Bridge: "br0", MAC: "52:54:00:00:00:01", Model: "virtio"}
+	root := map[string]Disk{"root": disk("/root")}
+	running := Spec{Disks: root, Interfaces: map[string]Interface{}}
+	failed := Spec{
+		Disks:      map[string]Disk{"root": disk("/root"), "data": disk("/data")},
+		Interfaces: map[string]Interface{"lan": nic},
+	}
+	paths := UnfinishedBy(running, running, failed, nil).Unseen(running, failed, running)
+	if !slices.Contains(paths, "disks.data.bus") || !slices.Contains(paths, "interfaces.lan.mac") {
+		t.Fatalf("unfinished are %q", paths)
+	}
+	declared := Spec{
+		Disks:      map[string]Disk{"root": disk("/root"), "data": {Source: DiskSource{File: UnknownFile}}},
+		Interfaces: map[string]Interface{"lan": {Bridge: "br0"}},
+	}
+	for _, test := range []struct {
+		what  string
+		want  Spec
+		stays []string
+	}{
+		{"declared", declared, nil},
+		{"removed", running, nil},
+		{"left alone", Spec{}, []string{"disks.data", "interfaces.lan"}},
+	} {
+		if _, taken := test.want.TakeBack(paths, failed, running); !slices.Equal(taken.Staying, test.stays) {
+			t.Errorf("%s: staying are %q", test.what, taken.Staying)
+		}
+	}
+}
+
 // TestUnfinished_remaining: an update that succeeds settles what it declares, and what then runs. The rest is still to
 // be made by the next start.
 func TestUnfinished_remaining(t *testing.T) {

@@ -28,13 +28,21 @@ const (
 
 // AttachDevice adds a device to a domain (virDomainAttachDeviceFlags).
 func (h *Host) AttachDevice(ctx context.Context, uuid, xml string, affect Affect) error {
-	return h.runOnDomain(ctx, changeCall("attaching a device to domain "+uuid), uuid, "virDomainAttachDeviceFlags",
+	s := changeCall("attaching a device to domain " + uuid)
+	if err := h.refusePlaceholders(s, xml, ""); err != nil {
+		return err
+	}
+	return h.runOnDomain(ctx, s, uuid, "virDomainAttachDeviceFlags",
 		func(d *golibvirt.Domain) error { return d.AttachDeviceFlags(xml, deviceFlags(affect)) })
 }
 
 // UpdateDevice changes a device of a domain, such as an interface's link (virDomainUpdateDeviceFlags).
 func (h *Host) UpdateDevice(ctx context.Context, uuid, xml string, affect Affect) error {
-	return h.runOnDomain(ctx, changeCall("updating a device of domain "+uuid), uuid, "virDomainUpdateDeviceFlags",
+	s := changeCall("updating a device of domain " + uuid)
+	if err := h.refusePlaceholders(s, xml, ""); err != nil {
+		return err
+	}
+	return h.runOnDomain(ctx, s, uuid, "virDomainUpdateDeviceFlags",
 		func(d *golibvirt.Domain) error { return d.UpdateDeviceFlags(xml, deviceFlags(affect)) })
 }
 

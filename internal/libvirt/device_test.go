@@ -2,6 +2,7 @@ package libvirt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -159,4 +160,43 @@ func runs(t testing.TB, h *Host, uuid, command string) bool {
 		return strings.Contains(answer, `"exited":true`)
 	})
 	return strings.Contains(answer, `"exitcode":0`)
+}
+
+// TestHost_refusesPlaceholders: neither a definition nor a device gets a value that only stands for another one. A
+// definition that has it already can be changed.
+func TestHost_refusesPlaceholders(t *testing.T) {
+	t.Parallel()
+	const placeholder = "/not-known"
+	document := func(file string) string {
+		return strings.Replace(testDomain("web", uuidOf(1)), "</domain>", fmt.Sprintf(
+			`<devices><disk type="file"><source file='%s'/><target dev="vda" bus="virtio"/></disk></devices></domain>`, file), 1)
+	}
+	h := testDriver(t, document(placeholder))
+	h.cfg.Placeholders = []string{placeholder}
+	before, err := h.CompleteXML(t.Context(), uuidOf(1))
+	must(t, err)
+	redefine := func(xml, present string) error {
+		_, err := h.RedefineDomain(t.Context(), xml, present)
+		return err
+	}
+	must(t, redefine(before, before))
+	must(t, redefine(document("/data"), before))
+	must(t, redefine(document("/srv"+placeholder), before))
+	present, err := h.CompleteXML(t.Context(), uuidOf(1))
+	must(t, err)
+	device := `<disk type="file"><source file="` + placeholder + `"/><target dev="vdb" bus="virtio"/></disk>`
+	_, err = h.DefineDomain(t.Context(), document(placeholder))
+	for what, err := range map[string]error{
+		"define": err, "redefine": redefine(document(placeholder), present),
+		"attach": h.AttachDevice(t.Context(), uuidOf(1), device, AffectLive),
+		"update": h.UpdateDevice(t.Context(), uuidOf(1), device, AffectLive),
+	} {
+		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "only stands for") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	after, err := h.CompleteXML(t.Context(), uuidOf(1))
+	if must(t, err); after != present {
+		t.Errorf("it was changed to\n%s", after)
+	}
 }

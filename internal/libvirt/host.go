@@ -52,6 +52,9 @@ type Config struct {
 	ConnectTimeout time.Duration
 	// Logger gets debug messages about connections; nil discards them.
 	Logger *slog.Logger
+	// Placeholders are values that stand for others that aren't known yet. A domain or a device that would get one is
+	// refused with ErrInvalid.
+	Placeholders []string
 
 	// quiet says that libvirt's client sends no keepalive requests through streams of our own, in a test.
 	quiet bool

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	golibvirt "libvirt.org/go/libvirt"
 )
@@ -47,7 +48,11 @@ const (
 // validates the document against its schema (VIR_DOMAIN_DEFINE_VALIDATE). It returns ErrExists if another domain has
 // the name.
 func (h *Host) DefineDomain(ctx context.Context, xml string) (uuid string, err error) {
-	return call(ctx, h, defineCall("defining domain"), func(c *conn) (string, error) {
+	s := defineCall("defining domain")
+	if err := h.refusePlaceholders(s, xml, ""); err != nil {
+		return "", err
+	}
+	return call(ctx, h, s, func(c *conn) (string, error) {
 		return c.define(xml, golibvirt.DOMAIN_DEFINE_VALIDATE)
 	})
 }
@@ -56,7 +61,11 @@ func (h *Host) DefineDomain(ctx context.Context, xml string) (uuid string, err e
 // always fit its schema, for example the empty file of an interface's ROM. If the schema refuses the present definition
 // too, the new definition is defined without validation.
 func (h *Host) RedefineDomain(ctx context.Context, xml, present string) (uuid string, err error) {
-	return call(ctx, h, defineCall("defining domain"), func(c *conn) (string, error) {
+	s := defineCall("defining domain")
+	if err := h.refusePlaceholders(s, xml, present); err != nil {
+		return "", err
+	}
+	return call(ctx, h, s, func(c *conn) (string, error) {
 		uuid, err := c.define(xml, golibvirt.DOMAIN_DEFINE_VALIDATE)
 		if !errors.Is(err, golibvirt.ERR_XML_INVALID_SCHEMA) {
 			return uuid, err
@@ -67,6 +76,19 @@ func (h *Host) RedefineDomain(ctx context.Context, xml, present string) (uuid st
 		}
 		return "", err
 	})
+}
+
+// refusePlaceholders returns an error if a document has one of Config.Placeholders as a value more often than the
+// present one.
+func (h *Host) refusePlaceholders(s callSpec, document, present string) error {
+	count := func(in, p string) int { return strings.Count(in, `"`+p+`"`) + strings.Count(in, "'"+p+"'") }
+	for _, p := range h.cfg.Placeholders {
+		if count(document, p) > count(present, p) {
+			return &Error{Host: h.cfg.Name, Operation: s.operation, Kind: ErrInvalid, Err: fmt.Errorf(
+				"it would get %s, which only stands for a path that isn't known; nothing was changed", p)}
+		}
+	}
+	return nil
 }
 
 func (c *conn) define(xml string, flags golibvirt.DomainDefineFlags) (uuid string, err error) {

@@ -14,6 +14,7 @@
 #       web-3 = { memory = "8Gi", max_memory = "16Gi", secure_boot = true, tpm = true, networks = { backup = "backup" } }
 #       web-4 = { address = "2001:db8::14/64", gateway = "2001:db8::1", dns = ["2001:db8::1"] }
 #       web-5 = { shares = { site = "/srv/site" }, limits = { cpu_percent = 50, iops = 500, bandwidth = 12500 } }
+#       db-1  = { termination_grace_period = "10m", deletion_protection = true, wait_for = { guest_agent = true } }
 #     }
 #   }
 
@@ -130,6 +131,11 @@ resource "virtfleet_virtual_machine" "this" {
   run_strategy      = each.value.run_strategy
   update_policy     = each.value.update_policy
   eviction_strategy = each.value.eviction_strategy
+
+  termination_grace_period = each.value.termination_grace_period
+  deletion_protection      = each.value.deletion_protection
+  wait_for                 = each.value.wait_for
+  timeouts                 = each.value.timeouts
 
   # A newer image is for new VMs. To create a VM again from it, apply with -replace, which deletes its root disk.
   lifecycle {

@@ -1,5 +1,8 @@
 variable "vms" {
-  description = "The VMs by name, which is also the guest's hostname. A static address, IPv4 or IPv6, has its prefix length: 192.0.2.11/24."
+  description = <<-EOT
+    The VMs by name, which is also the guest's hostname. With a new name, a VM is another one with another MAC address, and the old one
+    is destroyed. A static address, IPv4 or IPv6, has its prefix length: 192.0.2.11/24.
+  EOT
   type = map(object({
     vcpus   = optional(number, 2)
     memory  = optional(string, "2Gi")
@@ -39,6 +42,21 @@ variable "vms" {
     run_strategy      = optional(string) # such as "RerunOnFailure"
     update_policy     = optional(string) # "Restart": changes may restart the VM
     eviction_strategy = optional(string) # what a drain of the host does with the VM
+
+    # How long the guest may take to shut down before it is forced off, such as "30s" if it has neither an agent nor ACPI.
+    termination_grace_period = optional(string)
+    deletion_protection      = optional(bool) # whether to refuse destroying the VM
+    wait_for = optional(object({
+      guest_agent = optional(bool)
+      ip_address  = optional(string) # key of the interface, such as "lan"
+      timeout     = optional(string)
+    }))
+    timeouts = optional(object({
+      create = optional(string)
+      read   = optional(string)
+      update = optional(string)
+      delete = optional(string)
+    }))
   }))
 }
 

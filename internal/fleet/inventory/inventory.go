@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/admission"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -33,6 +34,7 @@ func New(hosts map[string]HostConfig, log *slog.Logger) (*Inventory, error) {
 	for name, hc := range hosts {
 		conn, err := libvirt.Open(libvirt.Config{
 			Name: name, URI: hc.URI, Dial: hc.Dial, ConnectTimeout: hc.ConnectTimeout, Logger: log,
+			Placeholders: domain.Placeholders,
 		})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("host %q: %w", name, err))

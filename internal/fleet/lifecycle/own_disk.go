@@ -105,6 +105,11 @@ func (c *diskCreator) assignVolumes(
 			if d.Spec.Disks[key], err = c.madeFrom(ctx, d.Spec.Disks[key], o); err != nil {
 				return nil, c.poolFailed(d.Spec, key, o, err)
 			}
+		case d.Spec.Disks[key].Source.File == domain.UnknownFile:
+			// An update that failed has left the disk in the definition alone.
+			disk := d.Spec.Disks[key]
+			disk.Source, disk.Format = defined[key].Source, cmp.Or(disk.Format, defined[key].Format)
+			d.Spec.Disks[key] = disk
 		}
 	}
 

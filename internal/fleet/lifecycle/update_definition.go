@@ -244,7 +244,7 @@ func (u *update) edit(current *domain.Definition) (edited *domain.Definition, ch
 	// Read from here, not when the update ends: a disk that is switched by hand meanwhile isn't applied.
 	u.applied = edited.Spec().AppliedSources()
 
-	return edited, edited.Canonical() != current.Canonical(), nil
+	return edited, current.Mended() || edited.Canonical() != current.Canonical(), nil
 }
 
 // readComplete reads the VM's definition with its secrets.

@@ -2,9 +2,11 @@ package virtualmachine_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/acctest"
 )
@@ -155,6 +157,74 @@ func TestAccVirtualMachine_failedUpdateTakenBack(t *testing.T) {
 	if xml := l.Virsh(t, host, "dumpxml", "--inactive", name); strings.Contains(xml, "unfinished") {
 		t.Errorf("what is declared again is still called unfinished:\n%s", xml)
 	}
+	noChanges(t, tf)
+	destroyAndCheck(t, l, tf, name)
+}
+
+// TestAccVirtualMachine_failedUpdateDisks: disks of its own that an update which failed has left in the definition get
+// to the running VM by the next update, and no definition ever has a path that only stands for one. A definition that
+// has such a path, written by hand here, is mended, also that of a VM that is off because it couldn't start.
+func TestAccVirtualMachine_failedUpdateDisks(t *testing.T) {
+	t.Parallel()
+	l := lab.Open(t)
+	name := lab.Name(t)
+	const host = "kvm1"
+	l.RemoveDomain(t, name)
+	tf := acctest.NewCLI(t)
+	vm := idleVM(l, name).with(hcl{"host": quote(host), "run_strategy": quote("Always")})
+	pool := fmt.Sprintf("resource \"virtfleet_storage_pool\" \"vms\" {\n  name = %q\n  type = \"dir\"\n  "+
+		"target = { path = %q }\n}\n", name, "/var/lib/libvirt/"+name)
+	config := func(more hcl) {
+		t.Helper()
+		tf.Config(t, acctest.OneHost(l)+pool+vm.with(more).String())
+	}
+	has := func(options ...string) {
+		t.Helper()
+		disks := l.Virsh(t, host, append([]string{"domblklist", name}, options...)...)
+		if err := contains(disks, name+"-data", name+"-logs"); err != nil || strings.Contains(disks, domain.UnknownFile) {
+			t.Errorf("with %q the VM has other disks: %v\n%s", options, err, disks)
+		}
+	}
+	// spoil defines the VM with a path that stands for that of a disk.
+	spoil := func(key string) {
+		t.Helper()
+		xml := l.Virsh(t, host, "dumpxml", "--inactive", name)
+		source := regexp.MustCompile("<source file='[^']*" + name + "-" + key + "[^']*'")
+		l.Virsh(t, host, "define", writeDeviceXML(t, source.ReplaceAllString(xml, "<source file='"+domain.UnknownFile+"'")))
+	}
+	config(nil)
+	tf.Run(t, "apply")
+	const disks = `
+    data = { pool = virtfleet_storage_pool.vms.name, size = "4Mi" }
+    logs = { pool = virtfleet_storage_pool.vms.name, size = "8Mi" }
+  `
+	bad := "/var/lib/libvirt/" + name + ".bad"
+	l.Run(t, host, "sh", "-c", "echo no image > "+bad)
+	const old = `old = { pool = virtfleet_storage_pool.vms.name, size = "2Mi", on_destroy = "keep" }`
+	config(hcl{"disks": fmt.Sprintf("{ bad = { file = %q, format = \"qcow2\" }\n%s\n%s}", bad, old, disks)})
+	expect(t, tf.Fail(t, "apply"), "Changing disks.bad of the running VM")
+	has("--inactive")
+	spoil("logs")
+	config(hcl{"disks": "{" + disks + "}"})
+	// The apply plugs in what is declared, and takes out of the definition what isn't: nothing stays unfinished.
+	planned := tf.Run(t, "plan")
+	expect(t, planned, "Warning: Disks of the virtual machine are kept", "- disks.old: /var/lib/libvirt/"+name)
+	if strings.Contains(planned, "Unfinished changes stay") {
+		t.Errorf("what the apply makes is called unfinished:\n%s", planned)
+	}
+	tf.Run(t, "apply")
+	l.Run(t, host, "sh", "-c", "rm /var/lib/libvirt/"+name+"/*-old-*")
+	has()
+	has("--inactive")
+	noChanges(t, tf)
+
+	l.Run(t, host, "rm", bad)
+	spoil("data")
+	l.Virsh(t, host, "destroy", name)
+	tf.Run(t, "plan")
+	tf.Run(t, "apply")
+	has()
+	has("--inactive")
 	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)
 }

@@ -69,7 +69,8 @@ module "web" {
   vms = {
     "%[1]s-1" = {
       vcpus = 1, memory = "128Mi", root = "96Mi", data = { logs = "16Mi" }, networks = { backup = "default" }
-      address = "%[4]s/24", gateway = %[5]q, dns = [%[5]q]
+      address = "%[4]s/24", gateway = %[5]q, dns = [%[5]q], wait_for = { guest_agent = true, timeout = "6m" }
+      termination_grace_period = "170s", deletion_protection = false, timeouts = { create = "12m" }
     }
     "%[1]s-2" = {
       vcpus = 1, memory = "128Mi", root = "96Mi", max_memory = "256Mi", profile = "linux"
@@ -142,6 +143,10 @@ output "off" { value = module.off }
 		t.Errorf("the VM with a static address of IPv6, %q: %v", halted.Addresses[off], err)
 	}
 
+	expect(t, tf.Run(t, "state", "show", `module.web.virtfleet_virtual_machine.this["`+one+`"]`),
+		"deletion_protection = false", "ready = true", `termination_grace_period = "170s"`, `create = "12m"`,
+		"guest_agent = true", `timeout = "6m"`)
+
 	logIn := func(vm, at string) {
 		t.Helper()
 		said, err := runOverSSH(t, l, "ops", at, "hostname; id -un; cat /sys/block/vda/size; ip -4 -o addr")
@@ -150,7 +155,7 @@ output "off" { value = module.off }
 		}
 	}
 	logIn(one, address)
-	// The module doesn't wait for the guests. The next apply changes nothing, and learns the address.
+	// Nothing waits for the second guest. The next apply changes nothing, and learns the address.
 	lab.Await(t, "an address by DHCP", func() bool {
 		said, err := l.TryVirsh(t, on2, "domifaddr", two, "--source", "agent")
 		return err == nil && strings.Contains(said, " "+strings.TrimSuffix(l.LANAddress(1), "1"))

@@ -16,7 +16,7 @@ import (
 const ignitionName = "ignition"
 
 // knownSource stands for the file of a configuration that doesn't change. The model doesn't have its path.
-const knownSource = "/as-it-is"
+const knownSource = domain.KnownFile
 
 // ignitionAttributes are recorded by the provider alone: a definition names a file, but not its content.
 var ignitionAttributes = attributes{

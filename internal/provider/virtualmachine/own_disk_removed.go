@@ -126,6 +126,9 @@ func (p planning) warnKept(existing map[string]object) (diags diag.Diagnostics) 
 			list += fmt.Sprintf(" (volume = %q)", made.Pool+"/"+made.Volume)
 		}
 	}
+	for _, key := range p.unseenKept() {
+		list += fmt.Sprintf("\n  - disks.%s: %s (volume = %q)", key, p.own[key].Path, p.own[key].Pool+"/"+p.own[key].Volume)
+	}
 	if list == "" {
 		return nil
 	}
@@ -136,4 +139,25 @@ func (p planning) warnKept(existing map[string]object) (diags diag.Diagnostics) 
 		"\"<its path>\", in place of pool and what belongs to pool. With pool, a disk is a new one, even under the same key.",
 		name, text(p.state.CurrentHost), list))
 	return diags
+}
+
+// unseenKept returns the keys of the disks that are kept, that an apply which failed has left in the definition alone,
+// and that are not declared any more: the state doesn't have them.
+func (p planning) unseenKept() (keys []string) {
+	if !isSet(p.config.Disks) {
+		return nil
+	}
+	declared := openAll(p.config.Disks)
+	for _, key := range value.Keys(p.own) {
+		own := p.own[key]
+		unseen := slices.ContainsFunc(p.unseen, func(at string) bool { return strings.HasPrefix(at, "disks."+key+".") })
+		_, stays := declared[key]
+		for _, a := range declared {
+			stays = stays || volumePath(handedFrom(a)) == own.Path
+		}
+		if unseen && own.Kept() && !own.Creating && !stays {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
