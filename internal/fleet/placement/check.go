@@ -49,6 +49,10 @@ func (p *Scheduler) CheckCreate(ctx context.Context, d Desired) ([]inventory.Pro
 		return nil, err
 	}
 
+	if problems := p.giveNew(ctx, d, candidates); len(problems) > 0 {
+		return problems, nil
+	}
+
 	if i >= 0 {
 		answers := make([]inventory.Reply, len(candidates))
 		for j, c := range candidates {
@@ -242,6 +246,10 @@ func (p *Scheduler) CheckUpdate(
 
 	if err := p.CheckRemovable(ctx, vm, deletes); err != nil {
 		return nil, err
+	}
+
+	if problems := append(p.checkDropped(ctx, vm, d, deletes), p.giveMore(ctx, vm, d)...); len(problems) > 0 {
+		return problems, nil
 	}
 
 	warnings, taken, err := p.checkRename(ctx, vm, d)
