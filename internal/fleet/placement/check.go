@@ -237,19 +237,8 @@ func (p *Scheduler) CheckUpdate(
 		return problems, nil
 	}
 
-	if problems, err := p.CheckDeclaredAgain(ctx, vm, d); err != nil || len(problems) > 0 {
+	if problems, err := p.checkOwnership(ctx, vm, d); err != nil || len(problems) > 0 {
 		return problems, err
-	}
-
-	deletes, _ := d.DropsOwnDisks(vm)
-	deletes = slices.DeleteFunc(deletes, vm.Abandoned) // A change of the VM doesn't depend on these.
-
-	if err := p.CheckRemovable(ctx, vm, deletes); err != nil {
-		return nil, err
-	}
-
-	if problems := append(p.checkDropped(ctx, vm, d, deletes), p.giveMore(ctx, vm, d)...); len(problems) > 0 {
-		return problems, nil
 	}
 
 	warnings, taken, err := p.checkRename(ctx, vm, d)
@@ -297,6 +286,22 @@ func (p *Scheduler) CheckUpdate(
 	return append(warnings, explain(d, candidates, inventory.Problem{
 		Summary: changeSummary, Detail: fmt.Sprintf("VM %q can't be changed", vm.Name),
 	})...), nil
+}
+
+// checkOwnership returns what prevents the VM from getting and losing disks.
+func (p *Scheduler) checkOwnership(ctx context.Context, vm *inventory.VM, d Desired) ([]inventory.Problem, error) {
+	if problems, err := p.CheckDeclaredAgain(ctx, vm, d); err != nil || len(problems) > 0 {
+		return problems, err
+	}
+
+	deletes, _ := d.DropsOwnDisks(vm)
+	deletes = slices.DeleteFunc(deletes, vm.Abandoned) // A change of the VM doesn't depend on these.
+
+	if err := p.CheckRemovable(ctx, vm, deletes); err != nil {
+		return nil, err
+	}
+
+	return append(p.checkDropped(ctx, vm, d, deletes), p.giveMore(ctx, vm, d)...), nil
 }
 
 // checkDisks returns what prevents the VM's disks from being changed.

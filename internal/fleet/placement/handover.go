@@ -15,8 +15,8 @@ import (
 
 // A disk may go from one VM to another only if its file stays: see storage.Handovers, which knows both changes.
 
-// giveNew records the files that a new VM, or one that is replaced, is to have on one of the hosts. It returns a problem
-// for each that the same run removes.
+// giveNew records the files that a new VM, or one that is replaced, is to have on one of the hosts. It returns a
+// problem for each that the same run removes.
 func (p *Scheduler) giveNew(ctx context.Context, d Desired, candidates []candidate) []inventory.Problem {
 	var hosts []*inventory.Host
 
@@ -169,8 +169,8 @@ func (p *Scheduler) CheckTaken(ctx context.Context, vm *inventory.VM, keys []str
 	return nil
 }
 
-// checkDropped returns a problem for each own disk that a change of the VM deletes, and that another VM is to have. What
-// the guest may still use stays, so that it can be handed over.
+// checkDropped returns a problem for each own disk that a change of the VM deletes, and that another VM is to have.
+// What the guest may still use stays, so that it can be handed over.
 func (p *Scheduler) checkDropped(
 	ctx context.Context, vm *inventory.VM, d Desired, deletes []string,
 ) (problems []inventory.Problem) {

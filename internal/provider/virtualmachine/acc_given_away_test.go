@@ -56,12 +56,12 @@ func (g *givenAway) path(t *testing.T, part string) string {
 }
 
 // refused plans what loses the file, and expects an error that says so. The file stays.
-func (g *givenAway) refused(t *testing.T, command, at string, says ...string) {
+func (g *givenAway) refused(t *testing.T, at string, says ...string) {
 	t.Helper()
-	out := g.tf.Fail(t, command)
+	out := g.tf.Fail(t, "plan")
 	for _, text := range says {
 		if !strings.Contains(out, text) {
-			t.Errorf("terraform %s doesn't say %q: %s", command, text, out)
+			t.Errorf("the plan doesn't say %q: %s", text, out)
 		}
 	}
 	g.path(t, at[strings.LastIndex(at, "/")+1:])
@@ -90,14 +90,14 @@ func TestAccVirtualMachine_givenAway(t *testing.T) {
 	const title = "Disk belongs to another virtual machine"
 	says := []string{title, `disk "data" of VM "` + one, `VM "` + two, data, "kvm1", `on_destroy = "keep"`}
 	g.config(t, own("root", ""), own("root", "")+file(data), volume)
-	g.refused(t, "plan", data, says...)
+	g.refused(t, data, says...)
 	g.config(t, own("root", ""), own("root", "")+fmt.Sprintf("got = { volume = %q }",
 		g.pool+data[strings.LastIndex(data, "/"):]), volume)
-	g.refused(t, "plan", data, says...)
+	g.refused(t, data, says...)
 	g.config(t, "", own("root", "")+file(data), volume) // The first VM is destroyed.
-	g.refused(t, "plan", data, says[1:]...)
+	g.refused(t, data, says[1:]...)
 	g.config(t, own("root", "")+own("data", ""), own("root", "")+file(plain))
-	g.refused(t, "plan", plain, `volume "`+g.pool+`/plain"`, `VM "`+two, plain, "removed block")
+	g.refused(t, plain, `volume "`+g.pool+`/plain"`, `VM "`+two, plain, "removed block")
 
 	// Only the apply knows the path. The second VM isn't defined without its file.
 	g.config(t, own("root", ""), own("root", "")+"got = { file = terraform_data.at.output }", volume,

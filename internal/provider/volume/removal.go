@@ -43,8 +43,8 @@ func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags 
 	return diags
 }
 
-// checkReceivers returns an error if a VM is to get the volume that is removed. Of a volume that another one of its name
-// replaces, the VM gets that one.
+// checkReceivers returns an error if a VM is to get the volume that is removed. Of a volume that another one of its
+// name replaces, the VM gets that one.
 func (r *volumeResource) checkReceivers(ctx context.Context, state *model) (diags diag.Diagnostics) {
 	s, own, ref := r.Data.Storage(), state.CurrentHost.ValueString(), state.ref()
 	if r.Data.Planned.MayHaveVolume(ref) {
