@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -73,10 +74,11 @@ func (j DiskJob) Prevents(done string) string {
 
 // Remedy says how the job ends.
 func (j DiskJob) Remedy() string {
-	end := fmt.Sprintf("virsh blockjob %s %s", j.VM, j.Target)
+	vm := domain.ShellWord(j.VM)
+	end := fmt.Sprintf("virsh blockjob %s %s", vm, j.Target)
 	switch j.Type {
 	case libvirt.BlockBackup:
-		return fmt.Sprintf("Wait until the backup has ended, or abort it on host %q: \"virsh domjobabort %s\".", j.Host, j.VM)
+		return fmt.Sprintf("Wait until the backup has ended, or abort it on host %q: \"virsh domjobabort %s\".", j.Host, vm)
 	case libvirt.BlockCopy, libvirt.BlockActiveCommit:
 		return fmt.Sprintf("End the %s on host %q: \"%s --pivot\" has the VM use the image that is written, \"%s --abort\" "+
 			"the one that it has.", j.What(), j.Host, end, end)

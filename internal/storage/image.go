@@ -254,6 +254,9 @@ func (s *Storage) makeCopy(ctx context.Context, h *libvirt.Host, ref Ref, image 
 	err = s.taking(ctx, h.Name(), ref.Pool, need, func(ctx context.Context) error {
 		return h.CreateVolume(ctx, libvirt.NewVolume{Pool: ref.Pool, Name: ref.Name, Document: document})
 	})
+	if err == nil {
+		s.Handovers.made(h.Name(), ref)
+	}
 	return explainFull(ctx, h, ref.Pool, need.Now, err)
 }
 

@@ -91,8 +91,20 @@ func (s *Storage) Release(ctx context.Context, r Release) error {
 		if len(users) > 0 {
 			return inUse(users[0])
 		}
-		return h.DeleteVolume(ctx, r.Ref.Pool, r.Ref.Name)
+		return s.Handovers.remove(r.removal(), func() error { return h.DeleteVolume(ctx, r.Ref.Pool, r.Ref.Name) })
 	})
+}
+
+// removal is the release for the VMs that are to have the volume.
+func (r Release) removal() Removal {
+	is := Removal{
+		Hosts: append([]string{r.Host}, r.Hosts.Without(r.Host).Names()...), Path: r.Path, Ref: r.Ref,
+		What: fmt.Sprintf("volume %s, which belonged to another VM", r.Ref),
+	}
+	if r.Detached || r.Moved {
+		is.UUID = r.VM
+	}
+	return is
 }
 
 // readAgain has libvirt read a pool again. libvirt refuses that while a volume of the pool is made, and has no error

@@ -30,6 +30,8 @@ type Storage struct {
 	Log *slog.Logger
 	// Fresh is shared by all of a run. Without it, Freshen does nothing.
 	Fresh *Fresh
+	// Handovers is shared by all of a run.
+	Handovers *Handovers
 }
 
 // host returns the host of that name.

@@ -218,6 +218,7 @@ func (s *Storage) createAndFinish(
 		defer cancel()
 		return nil, true, errors.Join(err, h.DeleteVolume(cleaning, d.Pool, d.Name))
 	}
+	s.Handovers.made(h.Name(), d.ref())
 	return made, true, nil
 }
 

@@ -21,7 +21,10 @@ func (s *Storage) DeleteUnused(ctx context.Context, hosts hostset.Set, host stri
 	return s.lockedForAll(ctx, host, ref, "removing", func(ctx context.Context) error {
 		found, err := s.findUnused(ctx, hosts, h, ref, at)
 		if err == nil && found {
-			err = h.DeleteVolume(ctx, ref.Pool, ref.Name)
+			removal := Removal{
+				Hosts: append([]string{host}, hosts.Without(host).Names()...), Path: at, Ref: ref, What: "volume " + ref.String(),
+			}
+			err = s.Handovers.remove(removal, func() error { return h.DeleteVolume(ctx, ref.Pool, ref.Name) })
 		}
 		if err == nil {
 			s.endVolume(ctx, h, ref) // One that was imported after its creation was interrupted still has it.

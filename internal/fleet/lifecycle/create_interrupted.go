@@ -101,8 +101,9 @@ func (m *Manager) correctPassword(ctx context.Context, vm *inventory.VM, passwor
 			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
 			Detail: "an interrupted creation left it, and it runs with another graphics_access, with a password or without " +
 				"one. " + PasswordWhy,
-			Remedy: fmt.Sprintf("Run \"virsh shutdown %s\" on host %q, or set graphics_access as it was.", vm.Name, vm.Host),
-			Next:   inventory.Retry,
+			Remedy: fmt.Sprintf("Run \"virsh shutdown %s\" on host %q, or set graphics_access as it was.",
+				domain.ShellWord(vm.Name), vm.Host),
+			Next: inventory.Retry,
 		}
 	}
 
@@ -146,7 +147,8 @@ func refuseSecondRun(vm *inventory.VM, strategy string) error {
 	return &inventory.Error{
 		VM: vm.Name, Host: vm.Host,
 		Detail: fmt.Sprintf("%s: with run_strategy %q it isn't started a second time", why, strategy),
-		Remedy: fmt.Sprintf("If its guest is to run again, run \"virsh start %s\" on host %q.", vm.Name, vm.Host),
+		Remedy: fmt.Sprintf("If its guest is to run again, run \"virsh start %s\" on host %q.",
+			domain.ShellWord(vm.Name), vm.Host),
 	}
 }
 

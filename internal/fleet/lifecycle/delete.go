@@ -275,7 +275,12 @@ func (m *Manager) CheckDelete(
 		return nil, err
 	}
 
-	return vm, m.placement.CheckRemovable(ctx, vm, disksRemovedWithVM(vm, false))
+	removed := disksRemovedWithVM(vm, false)
+	if err := m.placement.CheckRemovable(ctx, vm, removed); err != nil {
+		return vm, err
+	}
+
+	return vm, m.placement.CheckTaken(ctx, vm, removed)
 }
 
 // verifyNotSaved returns an error if a user or another tool saved the VM's memory since vm was read, and so wants to

@@ -279,7 +279,7 @@ func (u *update) checkRestart(ctx context.Context) error {
 	}
 
 	for _, c := range domain.Changes(running, u.want.Spec) {
-		if !c.Live {
+		if !c.Live && !slices.Contains(u.want.StaysRunning, c.Path) {
 			u.restart = append(u.restart, c)
 		}
 	}

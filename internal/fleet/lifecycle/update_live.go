@@ -53,6 +53,10 @@ func (u *update) changeLive(ctx context.Context) error {
 		return &inventory.Error{VM: u.vm.Name, Host: u.vm.Host, Kind: inventory.ErrInvalid, Err: err}
 	}
 
+	steps = slices.DeleteFunc(steps, func(s domain.Step) bool {
+		return s.Kind == domain.Detach && slices.Contains(u.want.StaysRunning, s.Path)
+	})
+
 	for _, s := range steps {
 		u.manager.log.InfoContext(ctx, "changing running VM", "name", u.vm.Name, "host", u.vm.Host,
 			"attribute", s.Path, "step", s.Kind.String())

@@ -97,7 +97,7 @@ func (p *Scheduler) judge(ctx context.Context, a inventory.Reply, d Desired) can
 	c.problems = append(c.problems, p.fitsHostUse(ctx, a, d.Spec.Name, d.hostUseOn(a.Host.Name), d.Replaces)...)
 	c.problems = append(c.problems, p.fitsSurroundings(ctx, a, d, nil)...)
 	c.problems = append(c.problems, fitsArriving(ctx, a, d, d.replacedInPlan())...)
-	c.problems = append(c.problems, fitsSecrets(ctx, a, d)...)
+	c.problems = append(c.problems, fitsSecrets(ctx, a, d, nil)...)
 	c.problems = append(c.problems, p.fitsControllers(ctx, a, d, nil)...)
 
 	return c

@@ -49,6 +49,10 @@ func (p *Scheduler) CheckCreate(ctx context.Context, d Desired) ([]inventory.Pro
 		return nil, err
 	}
 
+	if problems := p.giveNew(ctx, d, candidates); len(problems) > 0 {
+		return problems, nil
+	}
+
 	if i >= 0 {
 		answers := make([]inventory.Reply, len(candidates))
 		for j, c := range candidates {
@@ -233,15 +237,8 @@ func (p *Scheduler) CheckUpdate(
 		return problems, nil
 	}
 
-	if problems, err := p.CheckDeclaredAgain(ctx, vm, d); err != nil || len(problems) > 0 {
+	if problems, err := p.checkOwnership(ctx, vm, d); err != nil || len(problems) > 0 {
 		return problems, err
-	}
-
-	deletes, _ := d.DropsOwnDisks(vm)
-	deletes = slices.DeleteFunc(deletes, vm.Abandoned) // A change of the VM doesn't depend on these.
-
-	if err := p.CheckRemovable(ctx, vm, deletes); err != nil {
-		return nil, err
 	}
 
 	warnings, taken, err := p.checkRename(ctx, vm, d)
@@ -291,6 +288,22 @@ func (p *Scheduler) CheckUpdate(
 	})...), nil
 }
 
+// checkOwnership returns what prevents the VM from getting and losing disks.
+func (p *Scheduler) checkOwnership(ctx context.Context, vm *inventory.VM, d Desired) ([]inventory.Problem, error) {
+	if problems, err := p.CheckDeclaredAgain(ctx, vm, d); err != nil || len(problems) > 0 {
+		return problems, err
+	}
+
+	deletes, _ := d.DropsOwnDisks(vm)
+	deletes = slices.DeleteFunc(deletes, vm.Abandoned) // A change of the VM doesn't depend on these.
+
+	if err := p.CheckRemovable(ctx, vm, deletes); err != nil {
+		return nil, err
+	}
+
+	return append(p.checkDropped(ctx, vm, d, deletes), p.giveMore(ctx, vm, d)...), nil
+}
+
 // checkDisks returns what prevents the VM's disks from being changed.
 func (d Desired) checkDisks(ctx context.Context, vm *inventory.VM) []inventory.Problem {
 	problems := slices.Concat(
@@ -326,7 +339,7 @@ func (p *Scheduler) fitsChange(
 		fitsVersions(a, d.Spec), p.fitsSurroundings(ctx, a, d.Changed(vm), d.grownDisks(vm)), fitsKept(a, d.Metadata),
 		fitsVariables(a, vm, d.Spec.Firmware), p.fitsChangedNVRAM(ctx, a.Host, vm, d),
 		p.fitsChangedUse(ctx, a.Host, vm, d), fitsLiveConnections(ctx, a, vm, d), fitsLimits(ctx, a, vm, d),
-		p.fitsControllers(ctx, a, d, vm), fitsSecrets(ctx, a, d.Changed(vm)), p.fitsStart(a, vm, d),
+		p.fitsControllers(ctx, a, d, vm), fitsSecrets(ctx, a, d.Changed(vm), vm), p.fitsStart(a, vm, d),
 		fitsArriving(ctx, a, d.Changed(vm), vm.UUID), fitsStartedInterfaces(ctx, a, vm, d))
 	missing, doubts := p.fitsFiles(ctx, a.Host, d.Changed(vm), d.runsOn(vm))
 	gone, hidden := p.fitsStartedDisks(ctx, a, vm, d)

@@ -46,6 +46,8 @@ type Desired struct {
 	// Known are the paths of the devices that the VM had when the change was planned. One that it has got since isn't
 	// removed: no plan has announced that. Nil: they aren't known, and nothing is checked.
 	Known []string
+	// StaysRunning are the paths of devices that only the running VM has, and that it keeps until it is off.
+	StaysRunning []string
 	// Removes are the keys of the own disks that the plan has announced to be deleted. No other disk is deleted because it
 	// isn't declared.
 	Removes []string

@@ -108,7 +108,8 @@ func (d Desired) unpluggedDisks(vm *inventory.VM) map[string]bool {
 
 	for _, use := range have {
 		stays := slices.ContainsFunc(kept, func(k domain.DiskUse) bool { return k.Key == use.Key })
-		held := !d.AsksAgain(vm) && slices.Contains(vm.LiveSpec.Held, "disks."+use.Key)
+		held := !d.AsksAgain(vm) && slices.Contains(vm.LiveSpec.Held, "disks."+use.Key) ||
+			slices.Contains(d.StaysRunning, "disks."+use.Key)
 
 		if !stays && !held && !slices.Contains(renamed, use.Key) && unplugged["disks."+use.Key] {
 			targets[at[use.Key]] = true
@@ -161,6 +162,6 @@ func warnOfJobs(ctx context.Context, vm *inventory.VM, does string) []inventory.
 		Detail: fmt.Sprintf("The change %s. Jobs run on disks of VM %q on host %q, and end without a result if they "+
 			"still run then:%s", does, vm.Name, vm.Host, lines.String()),
 		Remedy: fmt.Sprintf("To let them finish, make the change when they have ended: \"virsh domjobinfo %[1]s\" shows a "+
-			"backup, \"virsh blockjob %[1]s <disk>\" any other.", vm.Name),
+			"backup, \"virsh blockjob %[1]s <disk>\" any other.", domain.ShellWord(vm.Name)),
 	}}
 }

@@ -323,7 +323,7 @@ func growsOverlaid(vm *inventory.VM, d Desired) []inventory.Problem {
 			Detail: fmt.Sprintf("Disk %q of VM %q was created as %q. On host %q the VM now uses %s, as after a snapshot, and "+
 				"would not see that volume grow.", key, vm.Name, is.Path, vm.Host, disk.Source),
 			Remedy: fmt.Sprintf("Merge the overlay into the volume first: \"virsh blockcommit %s %s --active --pivot\" while "+
-				"the VM runs. Or set size back.", vm.Name, disk.Source.Name()),
+				"the VM runs. Or set size back.", domain.ShellWord(vm.Name), domain.ShellWord(disk.Source.Name())),
 		})
 	}
 

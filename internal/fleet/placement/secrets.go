@@ -14,14 +14,20 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
-// fitsSecrets checks that the host has the secrets that open the disks and the TPM of a new VM, or is planned to have
-// them.
-func fitsSecrets(ctx context.Context, a inventory.Reply, d Desired) []inventory.Problem {
+// fitsSecrets checks that the host has the secrets that open the disks and the TPM of a VM, or is planned to have them.
+// A move brings those of disks along that the VM's host has. vm is nil for a new VM.
+func fitsSecrets(ctx context.Context, a inventory.Reply, d Desired, vm *inventory.VM) []inventory.Problem {
 	var problems []inventory.Problem
 
 	for _, secret := range d.Spec.Secrets() {
 		if d.Planned && d.PlannedObjects.On(a.Host.Name, status.Secret, secret.UUID) {
 			continue
+		}
+
+		if vm != nil && vm.On != a.Host && !secret.TPM {
+			if _, err := vm.On.Conn.UserSecret(ctx, secret.UUID); err == nil {
+				continue // What the move can't bring along is a blocker of it.
+			}
 		}
 
 		if why := lacksSecret(ctx, a, secret.UUID, secret.Opens); why != "" {

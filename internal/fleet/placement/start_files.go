@@ -40,7 +40,8 @@ func (p *Scheduler) fitsStartedDisks(
 		if restarts {
 			consequence = "and what was on it is lost when the VM is shut down"
 			remedy = fmt.Sprintf("Copy the disk while the VM runs: \"virsh blockcopy %s %s --pivot --wait --transient-job "+
-				"--dest\" with another path. Then declare that path, or put the file back.", vm.Name, file)
+				"--dest\" with another path. Then declare that path, or put the file back.", domain.ShellWord(vm.Name),
+				domain.ShellWord(file))
 		}
 
 		doubt := inventory.Problem{

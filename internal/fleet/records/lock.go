@@ -69,7 +69,9 @@ const CleanupTimeout = 5 * time.Second
 
 // Storage returns the storage of the fleet's hosts. It changes them under locks of the store.
 func (s *Store) Storage() *storage.Storage {
-	return &storage.Storage{Hosts: s.hosts.Connections(), Lock: s.LockOn, Log: s.log, Fresh: &s.fresh}
+	return &storage.Storage{
+		Hosts: s.hosts.Connections(), Lock: s.LockOn, Log: s.log, Fresh: &s.fresh, Handovers: &s.handovers,
+	}
 }
 
 // LockOn takes the lock called name on a host, waiting for other runs until ctx ends; runs that wait for this lock are

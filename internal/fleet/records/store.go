@@ -34,8 +34,9 @@ type Store struct {
 	defaultEviction string
 	migration       migration.Options
 	// names has a channel for each name of a policy that was written. It is full while the policy is written.
-	names sync.Map
-	fresh storage.Fresh
+	names     sync.Map
+	fresh     storage.Fresh
+	handovers storage.Handovers
 }
 
 // NewStore prepares the store of these hosts. It does no I/O. Leases are renewed until EndRenewals, even if the

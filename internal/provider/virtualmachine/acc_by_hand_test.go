@@ -52,15 +52,34 @@ func TestAccDevices_undeclared(t *testing.T) {
 		t.Errorf("restart_required is %v", state["restart_required"])
 	}
 
-	// Declared, the map is complete.
+	// Declared, the map is complete: the definition loses its interface, and the running VM with it. What only the running
+	// VM has when it is imported stays until it is off: no plan could show that it goes.
 	tf.Config(t, acctest.OneHost(l)+config.with(hcl{"disks": "{}", "interfaces": "{}"}).String())
+	if out := tf.Run(t, "apply"); strings.Contains(out, "vdz") {
+		t.Errorf("the first apply says:\n%s", out)
+	}
+	noChanges(t, tf)
+	tf.Config(t, acctest.OneHost(l)+config.with(hcl{
+		"disks": "{}", "interfaces": "{}", "labels": `{ app = "later" }`,
+	}).String())
 	tf.Run(t, "apply")
 	noChanges(t, tf)
-	for _, xml := range []string{l.Virsh(t, host, "dumpxml", name), l.Virsh(t, host, "dumpxml", "--inactive", name)} {
-		if strings.Contains(xml, "52:54:00:77:00:03") || strings.Contains(xml, "vdz") {
-			t.Errorf("a device is still there:\n%s", xml)
+	for option, has := range map[string]bool{"": true, "--inactive": false} {
+		xml := l.Virsh(t, host, strings.Fields("dumpxml "+name+" "+option)...)
+		if strings.Contains(xml, "52:54:00:77:00:03") || strings.Contains(xml, "vdz") != has {
+			t.Errorf("virsh dumpxml %s:\n%s", option, xml)
 		}
 	}
+
+	// After that it is like any other that a user attaches.
+	l.Virsh(t, host, "destroy", name)
+	tf.Run(t, "apply")
+	l.Virsh(t, host, "attach-device", name, disk, "--live")
+	tf.Run(t, "apply")
+	if xml := l.Virsh(t, host, "dumpxml", name); strings.Contains(xml, "vdz") {
+		t.Errorf("a device is still there:\n%s", xml)
+	}
+	noChanges(t, tf)
 	destroyAndCheck(t, l, tf, name)
 }
 

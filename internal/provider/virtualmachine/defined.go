@@ -73,10 +73,10 @@ func (p planning) warnAboutMemory() diag.Diagnostics {
 	return diag.Diagnostics{diag.NewAttributeWarningDiagnostic(path.Root("memory").AtName("size"),
 		"Next start takes more memory", fmt.Sprintf(
 			"Someone changed the definition of virtual machine %[1]q on host %[2]q: its next start takes %[3]s of the host's "+
-				"memory, whatever its size is. The VM that runs has taken %[4]s.\n\nTo undo that, run \"virsh setmaxmem %[1]s "+
+				"memory, whatever its size is. The VM that runs has taken %[4]s.\n\nTo undo that, run \"virsh setmaxmem %[6]s "+
 				"%[5]d --config\" on host %[2]q. To keep the memory, declare it as the size.",
 			text(p.state.Name), text(p.state.CurrentHost), domain.FormatSize(p.defined.Memory),
-			domain.FormatSize(p.defined.Taken), p.defined.Taken>>10))}
+			domain.FormatSize(p.defined.Taken), p.defined.Taken>>10, domain.ShellWord(text(p.state.Name))))}
 }
 
 // warnDiscarded warns that a VM begins with new UEFI variables, because other firmware doesn't fit to those that it

@@ -162,6 +162,8 @@ type observation struct {
 	imported bool
 	// mergeBase is what both definitions said when they last agreed; nil: the prior state. See updateMergeBase.
 	mergeBase *domain.Spec
+	// onlyRunning are the paths of devices that the state doesn't have, see privateOnlyRunning.
+	onlyRunning []string
 	// restart caches the result of restartRequired; nil: not computed yet.
 	restart *bool
 }
@@ -218,7 +220,7 @@ func (m *model) definitionFromFleet(seen observation, prior *model) domain.Spec 
 	if before == nil && vm.LiveSpec != nil { // Otherwise there is nothing to merge.
 		before = new(prior.spec(nil))
 	}
-	spec := domain.Merge(vm.PersistentSpec, vm.LiveSpec, before, vm.Metadata.Staged)
+	spec := domain.Merge(vm.PersistentSpec, seen.shownLive(), before, vm.Metadata.Staged)
 
 	for _, b := range blocks {
 		b.fromDomain(m, spec, seen, prior)

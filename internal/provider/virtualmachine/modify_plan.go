@@ -102,7 +102,7 @@ func (r *Resource) planning(
 	for key, v := range map[string]any{
 		privateSaved: &p.saved, privateApplied: &p.applied, privateEvicted: &p.evicted, privateEvicting: &p.evicting,
 		privateTransient: &p.transient, privateRecorded: &p.recorded, privateLost: &p.lost,
-		privateUnseen: &p.unseen, privateDefined: &p.defined,
+		privateUnseen: &p.unseen, privateOnlyRunning: &p.onlyRunning, privateDefined: &p.defined,
 		privateOwn: &p.own, privateElsewhere: &p.elsewhere, privateUnsure: &p.unsure, privateDeletedInPart: &p.deletedInPart,
 	} {
 		_, d := meta.ReadPrivate(ctx, private, key, v)
@@ -174,6 +174,7 @@ func (r *Resource) checkWithFleet(
 	desired.Spec, _ = p.takeBack(desired.Spec)
 	desired.UpdatePolicy, desired.Incomplete = o.policy, !known
 	desired.Power, desired.Lost = o.power, p.lost
+	desired.StaysRunning = p.staysRunning(desired.Spec)
 	desired.PlannedObjects, desired.Made = r.Data.Planned.All(), r.Data.Volumes.AllMade()
 	desired.UnplannedPools, desired.UnplannedImages = r.unplanned(desired.OwnDisks)
 	desired.UnplannedVolumes = r.unplannedVolumes(desired.Volumes)

@@ -24,6 +24,8 @@ type planning struct {
 	state *model
 	// live is the live definition at the last read; nil if the VM was off.
 	live *domain.Spec
+	// onlyRunning are the paths of devices that an imported VM has until it is off, see privateOnlyRunning.
+	onlyRunning []string
 	// agreed is what both definitions of the running VM said when they last agreed; nil: they agree.
 	agreed *domain.Spec
 	// beforeDrift is what the state said of the definition before someone changed it on the host; nil: no user has, or

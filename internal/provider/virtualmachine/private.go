@@ -16,6 +16,9 @@ const (
 	privateLive = "live"
 	// privateImported says that the VM was imported, and the provider has written nothing to it since.
 	privateImported = "imported"
+	// privateOnlyRunning are the paths of the devices that a VM had only while it ran when it was imported, as long as it
+	// runs with them.
+	privateOnlyRunning = "only_running"
 	// privateAgreed is what both definitions of the running VM said when they last agreed. It is set while they differ.
 	privateAgreed = "agreed"
 	// privateBeforeDrift is what the state said of the definition before someone changed it on the host. It is set until

@@ -57,6 +57,7 @@ func stateAfterRefresh(
 ) (now *model, changed bool, diags diag.Diagnostics) {
 	_, diags = meta.ReadPrivate(ctx, private, privateImported, &seen.imported)
 	diags.Append(seen.updateMergeBase(ctx, private, func() domain.Spec { return state.spec(nil) }, domain.Spec{})...)
+	diags.Append(seen.readOnlyRunning(ctx, private)...)
 	now = &model{}
 	now.fromFleet(seen, state)
 	now.keepReady(seen, state)
@@ -138,6 +139,7 @@ func (r *Resource) saveUpdated(
 		}
 		return state.spec(nil)
 	}, want)...)
+	diags.Append(seen.readOnlyRunning(ctx, resp.Private)...)
 	var now model
 	now.fromFleet(seen, plan)
 	if resp.Diagnostics.HasError() {

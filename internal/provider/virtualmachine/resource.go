@@ -172,6 +172,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 		state.RunStrategy = observedStrategy(seen.vm)
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateImported, true)...)
 		resp.Diagnostics.Append(warnOnlyRunning(seen.vm)...)
+		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateOnlyRunning, onlyRunning(seen.vm))...)
 		if !seen.vm.Persistent {
 			resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, privateTransient, true)...)
 		}
@@ -217,6 +218,7 @@ func (r *Resource) Update(ctx context.Context, req resource.UpdateRequest, resp 
 	desired.UpdatePolicy, desired.Power, desired.Migration = o.policy, o.power, config.migrationOptions()
 	desired.Transient, desired.Lost, desired.Known = p.transient, p.lost, p.defined.devices()
 	desired.Applied, desired.Made = p.applied, r.Data.Volumes.AllMade()
+	desired.StaysRunning = p.staysRunning(desired.Spec)
 	last, vm, late, err := r.move(working, p, desired)
 	resp.Diagnostics.Append(late...)
 	if err != nil {

@@ -63,6 +63,9 @@ func (p planning) restartNeeds(have, want domain.Spec) needs {
 		return n
 	}
 	running := domain.FollowDefinition(domain.WithoutLibvirtDefaults(*p.live, have), have, want)
+	for _, path := range p.staysRunning(want) {
+		running, _ = running.WithoutDevice(path)
+	}
 	if p.transient || !p.config.UpdatePolicy.IsUnknown() && !p.config.leavesHeld() {
 		running.Held = nil // The apply asks the guest again.
 	}
@@ -298,10 +301,10 @@ func (p planning) savedRefused(policy string) diag.Diagnostics {
 		Detail: fmt.Sprintf("The memory of virtual machine %q is saved on host %q. When started, it continues with the "+
 			"definition that it was saved with, without these changes:\n%s", text(p.state.Name), text(p.state.CurrentHost),
 			domain.ListChanges(changes)),
-		Remedy: "Start it first with \"virsh start " + text(p.state.Name) + "\" on that host: the next plan compares the " +
-			"configuration with the guest that runs. Or set update_policy = \"Stage\" to leave the changes to the start after " +
-			"the next. Or give the saved memory up, as if its power failed: \"virsh managedsave-remove " +
-			text(p.state.Name) + "\". " + tfdiag.DestroyAnyway,
+		Remedy: "Start it first with \"virsh start " + domain.ShellWord(text(p.state.Name)) + "\" on that host: the next " +
+			"plan compares the configuration with the guest that runs. Or set update_policy = \"Stage\" to leave the changes " +
+			"to the start after the next. Or give the saved memory up, as if its power failed: \"virsh managedsave-remove " +
+			domain.ShellWord(text(p.state.Name)) + "\". " + tfdiag.DestroyAnyway,
 	}}, keyed...)
 }
 
@@ -326,7 +329,7 @@ func (p planning) savedWarning() diag.Diagnostics {
 			"definition that it was saved with. These changes were made since, and the plan after this one shows which of "+
 			"them need a restart:\n%s", text(p.state.Name), text(p.state.CurrentHost), domain.ListChanges(missed)),
 		Remedy: "To start it with them, give the saved memory up first, as if its power failed: \"virsh managedsave-remove " +
-			text(p.state.Name) + "\".",
+			domain.ShellWord(text(p.state.Name)) + "\".",
 	}}, keyed...)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/meta"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/onhosts"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/provider/tfdiag"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/storage"
 )
 
 // checkRemoval returns an error for the removal of a volume that an unreachable host may use, and of one that libvirt
@@ -35,8 +36,31 @@ func (r *volumeResource) checkRemoval(ctx context.Context, state *model) (diags 
 		f.Remedy = "Bring the host back. Or make sure that it is off, then set its fenced = true."
 		diags.Append(f.Error())
 	}
+	diags.Append(r.checkReceivers(ctx, state)...)
 	if vm := r.Data.Volumes.Removes(state.saved()); vm != "" {
 		diags.Append(meta.RemovedWithDisk(state.ref().String(), vm))
+	}
+	return diags
+}
+
+// checkReceivers returns an error if a VM is to get the volume that is removed. Of a volume that another one of its
+// name replaces, the VM gets that one.
+func (r *volumeResource) checkReceivers(ctx context.Context, state *model) (diags diag.Diagnostics) {
+	s, own, ref := r.Data.Storage(), state.CurrentHost.ValueString(), state.ref()
+	if r.Data.Planned.MayHaveVolume(ref) {
+		return nil
+	}
+	removal := storage.Removal{
+		Hosts: []string{own}, Path: state.Path.ValueString(), Ref: ref, What: state.noun(),
+		Keep: "replace the virtfleet_volume with a removed block that has lifecycle { destroy = false }",
+	}
+	if users, err := s.UserHosts(ctx, own, ref.Pool); err == nil {
+		removal.Hosts = append(removal.Hosts, users.Without(own).Names()...)
+	}
+	for _, c := range s.Handovers.Remove("volume "+state.id()+" on "+own, []storage.Removal{removal}) {
+		f := state.failure("delete", own, nil)
+		f.Happened, f.Remedy = c.Detail(), c.Remedy()
+		diags.Append(f.Error())
 	}
 	return diags
 }

@@ -96,6 +96,9 @@ func (r *volumeResource) checkReplacement(ctx context.Context, old *model) diag.
 	if len(found) == 0 && len(hostset.Silent(answers)) == 0 {
 		return nil
 	}
+	if len(found) > 0 {
+		old.Path = types.StringValue(found[0].Value.Path)
+	}
 	if diags := r.checkRemoval(ctx, old); diags.HasError() || len(found) == 0 {
 		return diags
 	}
