@@ -129,7 +129,7 @@ func TestMetadata_ofANewerVersionIsReadOnly(t *testing.T) {
 }
 
 // TestMetadata_ofAnotherVM: the definition of a VM that was copied by hand has the metadata of the original. Nothing in
-// it is the copy's, and what is written next is the copy's alone. Metadata that doesn't say whose it is counts as little.
+// it is the copy's, and what is written next is the copy's alone. Metadata that doesn't say whose it is isn't read.
 func TestMetadata_ofAnotherVM(t *testing.T) {
 	t.Parallel()
 	original := sample(t, "virt-install-q35")

@@ -183,7 +183,8 @@ func StartVM(t testing.TB, l *lab.Lab, h *lab.Host, export *lab.Export, words st
     <channel type="unix"><target type="virtio" name="org.qemu.guest_agent.0"/></channel>
     <serial type="file"><source path="%s"/></serial>
   </devices>
-</domain>`, export.Name, id, id, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, export.Name, export.Host, export.Port,
+</domain>`, export.Name, id, id, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, export.Name,
+		export.Host, export.Port,
 		lab.ConsoleLog(export.Name)))
 	l.Virsh(t, h.Name, "start", export.Name)
 }
