@@ -34,7 +34,7 @@ func TestAccVirtualMachine_clonedByHand(t *testing.T) {
 	has := volumes(t, l, "kvm1", name)
 	id := strings.TrimSpace(l.Virsh(t, "kvm1", "domuuid", name))
 	state, _ := original.State(t, address)
-	root := fmt.Sprint(state["disks"].(map[string]any)["root"].(map[string]any)["path"])
+	root := fmt.Sprint(acctest.ValueAt(state, "disks.root.path"))
 	cloned := "/var/lib/libvirt/" + clone + ".qcow2"
 	l.Run(t, "kvm1", "cp", root, cloned)
 	t.Cleanup(func() { l.Run(t, "kvm1", "rm", "-f", cloned) })
