@@ -97,7 +97,8 @@ func TestApply_disks(t *testing.T) {
 			},
 			come: []string{
 				`driver cache="none" discard="unmap" io="native" name="qemu" type="raw"`, `target bus="sata" dev="sda"`,
-				"metadata", vmElement, "{urn:virtfleet:1}devices", `{urn:virtfleet:1}device id="sda" key="vda"`,
+				"metadata", vmElement("0b9c0f4e-7a51-4a0c-a3ff-08e7c2b7a001"), "{urn:virtfleet:1}devices",
+				`{urn:virtfleet:1}device id="sda" key="vda"`,
 			},
 		},
 		{
@@ -183,7 +184,11 @@ func TestApply_disks(t *testing.T) {
 	})
 }
 
-const vmElement = `{urn:virtfleet:1}vm version="1"`
+// vmElement is the element of the metadata that was written for a VM.
+func vmElement(uuid string) string { return `{urn:virtfleet:1}vm uuid="` + uuid + `" version="1"` }
+
+// dmacvicarVM is the UUID of the sample.
+const dmacvicarVM = "e0b1c2d3-e4f5-4678-9abc-def01234567b"
 
 func TestApply_interfaces(t *testing.T) {
 	t.Parallel()
@@ -257,7 +262,7 @@ func TestApply_interfaces(t *testing.T) {
 				`address bus="0x00" domain="0x0000" function="0x0" slot="0x03" type="pci"`,
 			},
 			come: []string{
-				"metadata", vmElement, "{urn:virtfleet:1}devices",
+				"metadata", vmElement(dmacvicarVM), "{urn:virtfleet:1}devices",
 				`{urn:virtfleet:1}device id="52:54:00:36:c0:66" key="net1"`,
 			},
 		},
@@ -279,7 +284,7 @@ func TestApply_namesForeignDevices(t *testing.T) {
 			},
 		},
 		come: []string{
-			"metadata", vmElement, "{urn:virtfleet:1}devices", `{urn:virtfleet:1}device id="vda" key="root"`,
+			"metadata", vmElement(dmacvicarVM), "{urn:virtfleet:1}devices", `{urn:virtfleet:1}device id="vda" key="root"`,
 			`{urn:virtfleet:1}device id="hdd" key="init"`,
 			`{urn:virtfleet:1}device id="52:54:00:36:c0:66" key="front"`,
 			`{urn:virtfleet:1}device id="52:54:00:36:c0:65" key="back"`,

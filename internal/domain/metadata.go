@@ -128,13 +128,20 @@ func (e *Eviction) Leaves(host, hostUUID string) bool {
 // metadataVersion is the version of our element that this program writes.
 const metadataVersion = 1
 
-// Metadata reads our element. Without an element it returns the zero value.
+// Metadata reads our element. Without an element, or with one that was written for another VM, it returns the zero
+// value: a VM that was copied by hand has the element of the original, whose volumes and moves aren't its own.
 func (d *Definition) Metadata() Metadata {
 	vm := d.metadataElement()
 	if vm == nil {
 		return Metadata{}
 	}
+	version, ok := number(attr(vm, "version"))
+	newer := !ok || version > metadataVersion
+	if !d.isOf(vm) {
+		return Metadata{Newer: newer}
+	}
 	read := Metadata{
+		Newer:        newer,
 		RunStrategy:  text(ownChild(vm, "run-strategy")),
 		Host:         text(ownChild(vm, "host")),
 		Staged:       stagedList.read(vm),
@@ -162,8 +169,6 @@ func (d *Definition) Metadata() Metadata {
 	}
 	// A generation that can't be read counts as none.
 	read.Generation, _ = strconv.ParseUint(text(ownChild(vm, "generation")), 10, 64)
-	version, ok := number(attr(vm, "version"))
-	read.Newer = !ok || version > metadataVersion
 	if period, err := time.ParseDuration(text(ownChild(vm, "termination-grace-period"))); err == nil {
 		read.TerminationGracePeriod = new(period)
 	}
@@ -210,6 +215,7 @@ func (d *Definition) SetMetadata(m Metadata) error {
 		insert(metadata, vm)
 	}
 	setAttr(vm, "version", strconv.Itoa(metadataVersion))
+	setAttr(vm, "uuid", d.UUID())
 	m.write(vm)
 	if len(vm.ChildElements()) == 0 {
 		metadata := vm.Parent()
@@ -314,7 +320,7 @@ func (m Metadata) xml() string {
 
 // recordedNames returns the keys of devices without our alias, as Metadata does.
 func (d *Definition) recordedNames() map[string]string {
-	if vm := d.metadataElement(); vm != nil {
+	if vm := d.metadataElement(); vm != nil && d.isOf(vm) {
 		return deviceList.read(vm)
 	}
 	return nil

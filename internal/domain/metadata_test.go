@@ -128,6 +128,42 @@ func TestMetadata_ofANewerVersionIsReadOnly(t *testing.T) {
 	}
 }
 
+// TestMetadata_ofAnotherVM: the definition of a VM that was copied by hand has the metadata of the original. Nothing in
+// it is the copy's, and what is written next is the copy's alone. Metadata that doesn't say whose it is isn't read.
+func TestMetadata_ofAnotherVM(t *testing.T) {
+	t.Parallel()
+	original := sample(t, "virt-install-q35")
+	if err := original.SetMetadata(allMetadata()); err != nil {
+		t.Fatal(err)
+	}
+	started := Spec{UUID: original.UUID(), Started: Values{"title": "a"}, Held: []string{"disks.a"}}.RunXML()
+	xml := strings.Replace(output(t, original), "</metadata>",
+		strings.Replace(started, "<run", `<run xmlns="`+RunNamespace+`"`, 1)+"</metadata>", 1)
+	if spec := parse(t, xml).Spec(); len(spec.Started) == 0 || len(spec.Held) == 0 {
+		t.Fatalf("the original was started with %v, and holds %v", spec.Started, spec.Held)
+	}
+	const id = "6f0c1a52-7f0e-4d6e-9a3b-0c1d2e3f4a5b"
+	for what, xml := range map[string]string{
+		"a copy":  strings.Replace(xml, "<uuid>"+original.UUID(), "<uuid>"+id, 1),
+		"unnamed": strings.ReplaceAll(xml, ` uuid="`+original.UUID()+`"`, ""),
+	} {
+		d := parse(t, xml)
+		if diff := cmp.Diff(Metadata{}, d.Metadata()); diff != "" {
+			t.Errorf("%s has metadata: %s", what, diff)
+		}
+		if spec := d.Spec(); len(spec.Started) > 0 || len(spec.Held) > 0 || len(d.recordedNames()) > 0 {
+			t.Errorf("%s was started with %v, holds %v, has %v", what, spec.Started, spec.Held, d.recordedNames())
+		}
+		own := Metadata{Labels: map[string]string{"app": "copy"}, Generation: 1}
+		if err := d.SetMetadata(own); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(own, parse(t, output(t, d)).Metadata()); diff != "" {
+			t.Errorf("%s, -written +read: %s", what, diff)
+		}
+	}
+}
+
 // libvirt wants the element without our prefix, and puts it on by itself.
 func TestMetadataXML(t *testing.T) {
 	t.Parallel()
@@ -153,7 +189,7 @@ func TestMetadataXML_asksToLeaveAsTheGuideSays(t *testing.T) {
 	}
 	_, shown, _ := strings.Cut(string(guide), "```xml\n")
 	shown, _, _ = strings.Cut(shown, "```")
-	d := sample(t, "minimal")
+	d := parse(t, `<domain><name>web</name><uuid>6f0c1a52-7f0e-4d6e-9a3b-0c1d2e3f4a5b</uuid></domain>`)
 	if err := d.SetMetadata(Metadata{Eviction: &Eviction{
 		Host: "kvm1", HostUUID: "4c4c4544-0043-4a10-8056-b4c04f4d3132", Owner: "alice@desk (pid 4711)",
 		Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),

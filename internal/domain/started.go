@@ -34,7 +34,7 @@ func (d *Definition) ofTheRun(tag string) []*etree.Element {
 	}
 	var all []*etree.Element
 	for run := range metadata.ChildElementsSeq() {
-		if run.Tag != "run" || run.NamespaceURI() != RunNamespace {
+		if run.Tag != "run" || run.NamespaceURI() != RunNamespace || !d.isOf(run) {
 			continue
 		}
 		for e := range run.ChildElementsSeq() { // libvirt gives them the prefix of the root.
@@ -72,6 +72,7 @@ func StartedBefore(live, persistent Spec, changes []Change) Values {
 // requires.
 func (s Spec) RunXML() string {
 	run := etree.NewElement("run")
+	setAttr(run, "uuid", s.UUID)
 	for _, path := range slices.Sorted(maps.Keys(s.Started)) {
 		insert(run, element("started", "path", path, "value", s.Started[path]))
 	}

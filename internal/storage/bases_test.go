@@ -45,8 +45,10 @@ func TestUsers_inactivePool(t *testing.T) {
 	s := storageOf(h)
 	base := libvirt.Volume{Pool: "images", Name: "base", Path: "/images/base"}
 	other := libvirt.Volume{Pool: "images", Name: "other", Path: "/images/other"}
-	if _, err := h.DefineDomain(t.Context(), `<domain type="test"><name>own</name><memory>1024</memory><os><type>hvm`+
-		`</type></os><metadata><v:vm xmlns:v="urn:virtfleet:1" version="1"><v:own-disks><v:disk `+
+	if _, err := h.DefineDomain(t.Context(), `<domain type="test"><name>own</name>`+
+		`<uuid>6f0c1a52-7f0e-4d6e-9a3b-0c1d2e3f4a5b</uuid><memory>1024</memory><os><type>hvm`+
+		`</type></os><metadata><v:vm xmlns:v="urn:virtfleet:1" version="1" `+
+		`uuid="6f0c1a52-7f0e-4d6e-9a3b-0c1d2e3f4a5b"><v:own-disks><v:disk `+
 		`key="root" pool="vms" volume="own" path="/vms/own" image="images/base"/></v:own-disks></v:vm></metadata><devices>`+
 		`<disk type="file"><source file="/vms/own"/><target dev="vdb"/></disk></devices></domain>`); err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func TestLab_drainAsksQEMU(t *testing.T) {
 
 	// Its firmware doesn't shut down when it is asked to.
 	l.Virsh(t, from.Name, "metadata", uuid, domain.MetadataNamespace, "--live", "--config", "--key", domain.MetadataKey,
-		"--set", `<vm version="1"><termination-grace-period>0s</termination-grace-period></vm>`)
+		"--set", `<vm version="1" uuid="`+uuid+`"><termination-grace-period>0s</termination-grace-period></vm>`)
 
 	// A drain by steps that don't hold was killed: what is planned next is what can be done, and continues with its
 	// mark.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/evacuation"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
@@ -57,10 +59,11 @@ func TestLab_nonEvictable(t *testing.T) {
 	// One whose address is its host's own can't be moved live either.
 	private := lab.Name(t) + "-nat"
 	l.RemoveDomain(t, private)
-	l.Define(t, h.Name, fmt.Sprintf(`<domain type="qemu"><name>%s</name><memory unit="MiB">32</memory>
-		<os><type arch="x86_64">hvm</type></os><metadata><v:vm xmlns:v="urn:virtfleet:1" version="1">
+	l.Define(t, h.Name, fmt.Sprintf(`<domain type="qemu"><name>%[1]s</name><uuid>%[2]s</uuid>
+		<memory unit="MiB">32</memory>
+		<os><type arch="x86_64">hvm</type></os><metadata><v:vm xmlns:v="urn:virtfleet:1" version="1" uuid="%[2]s">
 			<v:eviction-strategy>LiveMigrate</v:eviction-strategy></v:vm></metadata><devices>
-		<interface type="network"><source network="default"/></interface></devices></domain>`, private))
+		<interface type="network"><source network="default"/></interface></devices></domain>`, private, uuid.NewString()))
 	l.Virsh(t, h.Name, "start", private)
 	rests := struct {
 		label string

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab" //nolint:depguard // Only tests import this package.
@@ -165,9 +166,10 @@ func VM(t testing.TB, l *lab.Lab, h *lab.Host, words string) (name string) {
 // StartVM defines and starts a VM that has the name of its disk.
 func StartVM(t testing.TB, l *lab.Lab, h *lab.Host, export *lab.Export, words string) {
 	t.Helper()
+	id := uuid.NewString()
 	l.Define(t, h.Name, fmt.Sprintf(`<domain type="qemu">
-  <name>%s</name><memory unit="MiB">128</memory><vcpu>2</vcpu>
-  <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1"><virtfleet:labels>
+  <name>%s</name><uuid>%s</uuid><memory unit="MiB">128</memory><vcpu>2</vcpu>
+  <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1" uuid="%s"><virtfleet:labels>
     <virtfleet:label key="app.name" value="web"/></virtfleet:labels></virtfleet:vm></metadata>
   <os><type arch="x86_64" machine="q35">hvm</type><kernel>%s</kernel><initrd>%s</initrd>
     <cmdline>%s %s</cmdline></os>
@@ -181,7 +183,8 @@ func StartVM(t testing.TB, l *lab.Lab, h *lab.Host, export *lab.Export, words st
     <channel type="unix"><target type="virtio" name="org.qemu.guest_agent.0"/></channel>
     <serial type="file"><source path="%s"/></serial>
   </devices>
-</domain>`, export.Name, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, export.Name, export.Host, export.Port,
+</domain>`, export.Name, id, id, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, export.Name,
+		export.Host, export.Port,
 		lab.ConsoleLog(export.Name)))
 	l.Virsh(t, h.Name, "start", export.Name)
 }

@@ -21,8 +21,8 @@ import (
 func marked(t *testing.T, l *lab.Lab, host, name, metadata string) (id string) {
 	t.Helper()
 	id = uuid.NewString()
-	l.Define(t, host, fmt.Sprintf(`<domain type="qemu"><name>%s</name><uuid>%s</uuid>
-  <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1">%s</virtfleet:vm></metadata>
+	l.Define(t, host, fmt.Sprintf(`<domain type="qemu"><name>%[1]s</name><uuid>%[2]s</uuid>
+  <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1" uuid="%[2]s">%[3]s</virtfleet:vm></metadata>
   <memory unit="MiB">32</memory><vcpu current="1">4</vcpu><features><acpi/></features>
   <os><type arch="x86_64" machine="q35">hvm</type></os></domain>`, name, id, metadata))
 	return id

@@ -41,7 +41,7 @@ func define(t *testing.T, l *lab.Lab, host, label, words string) (id, name strin
 	export := l.NBD(t, name, 16<<20)
 	l.Define(t, host, fmt.Sprintf(`<domain type="qemu">
   <name>%s</name><uuid>%s</uuid><memory unit="MiB">160</memory><vcpu>2</vcpu>
-  <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1"><virtfleet:labels>
+  <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1" uuid="%s"><virtfleet:labels>
     <virtfleet:label key="test" value="%s"/></virtfleet:labels></virtfleet:vm></metadata>
   <os><type arch="x86_64" machine="q35">hvm</type><kernel>%s</kernel><initrd>%s</initrd>
     <cmdline>%s noagent %s</cmdline></os>
@@ -55,7 +55,7 @@ func define(t *testing.T, l *lab.Lab, host, label, words string) (id, name strin
     <interface type="network"><source network="default"/><model type="virtio"/><alias name="ua-net-lan"/></interface>
     <serial type="file"><source path="%s"/></serial>
   </devices>
-</domain>`, name, id, label, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, export.Name, export.Host,
+</domain>`, name, id, id, label, l.KernelPath(), l.InitrdPath(), lab.GuestCmdline, words, export.Name, export.Host,
 		export.Port, lab.ConsoleLog(name)))
 	return id, name
 }

@@ -17,8 +17,10 @@ func TestAccBadInput_plan(t *testing.T) {
 	own := l.StartHost(t)
 	l.Run(t, own.Name, "mount", "--bind", "/dev/null", "/usr/bin/swtpm") // As if it weren't installed.
 	l.Virsh(t, own.Name, "net-define", writeDeviceXML(t, `<network><name>asleep</name></network>`))
-	l.Define(t, own.Name, `<domain type="qemu"><name>taken</name><memory unit="MiB">64</memory><os><type>hvm</type></os>
-  <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1"><virtfleet:labels>
+	l.Define(t, own.Name, `<domain type="qemu"><name>taken</name>
+  <uuid>6f0c1a52-7f0e-4d6e-9a3b-0c1d2e3f4a5b</uuid><memory unit="MiB">64</memory><os><type>hvm</type></os>
+  <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1"
+  uuid="6f0c1a52-7f0e-4d6e-9a3b-0c1d2e3f4a5b"><virtfleet:labels>
   <virtfleet:label key="app" value="web"/></virtfleet:labels></virtfleet:vm></metadata></domain>`)
 	uuid := strings.TrimSpace(l.Virsh(t, own.Name, "domuuid", "taken"))
 	before := creationTraces(t, l, own)

@@ -63,9 +63,9 @@ func TestAccVirtualMachines_ofAFleet(t *testing.T) {
 	app := lab.Name(t)
 	define := func(host, suffix string) (id, name string) {
 		id, name = uuid.NewString(), app+suffix
-		l.Define(t, host, fmt.Sprintf(`<domain type="qemu"><name>%s</name><uuid>%s</uuid>
-  <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1"><virtfleet:labels>
-    <virtfleet:label key="app" value="%s"/></virtfleet:labels></virtfleet:vm></metadata>
+		l.Define(t, host, fmt.Sprintf(`<domain type="qemu"><name>%[1]s</name><uuid>%[2]s</uuid>
+  <metadata><virtfleet:vm xmlns:virtfleet="urn:virtfleet:1" version="1" uuid="%[2]s"><virtfleet:labels>
+    <virtfleet:label key="app" value="%[3]s"/></virtfleet:labels></virtfleet:vm></metadata>
   <memory unit="MiB">32</memory><os><type arch="x86_64" machine="q35">hvm</type></os></domain>`, name, id, app))
 		return id, name
 	}
