@@ -39,8 +39,8 @@ func (r *hostResource) recordPlan(
 }
 
 // checkPlanned returns an error if another resource of the same plan is to have a value that only one reservation of
-// the network can have. Of two that change, the one planned later gets it. taken are errors about what hosts have, which
-// include those about resources that keep it.
+// the network can have. Of two that change, the one planned later gets the error. taken are the errors about what hosts
+// have.
 func (r *hostResource) checkPlanned(
 	ctx context.Context, plan, state *model, earlier []meta.PlannedReservation,
 	answers []hostset.Answer[network.Reservation], taken map[string]error,
