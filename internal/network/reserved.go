@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -37,22 +38,39 @@ func (h DHCPHost) String() string {
 // Key returns the MAC address or DUID, or else the name, that the reservation is for.
 func (h DHCPHost) Key() string { return h.key() }
 
+// Shares returns what two reservations of a network both have and only one can have: "mac", "duid", "ip" or "name", or
+// "" if the network can have both. One computer may have the same name with IPv4 and with IPv6.
+func (h DHCPHost) Shares(other DHCPHost) string {
+	h, other = h.normal(), other.normal()
+	switch {
+	case h.MAC+h.DUID != "" && h.key() == other.key():
+		if h.MAC == "" {
+			return "duid"
+		}
+		return "mac"
+	case h.IP != "" && h.IP == other.IP:
+		return "ip"
+	case h.Name != "" && h.Name == other.Name && strings.Contains(h.IP, ":") == strings.Contains(other.IP, ":"):
+		return "name"
+	}
+	return ""
+}
+
 // taken returns a ReservedError if another reservation has the address of the wanted one, or its name in the same
 // subnet. One computer may have the same name in other subnets. libvirt refuses to add such a reservation. But its
 // modify command changes the first one that it finds by the address, the name or the MAC address: then the other
 // computer would lose its reservation. gone, which may be nil, says which ones will be gone.
 func taken(spec Spec, network string, want DHCPHost, gone func(DHCPHost) bool) error {
-	want = want.normal()
-	subnet := spec.subnetOf(want.IP)
-	for i, ip := range spec.IPs {
+	for _, ip := range spec.IPs {
 		if ip.DHCP == nil {
 			continue
 		}
 		for _, have := range ip.DHCP.Hosts {
-			if have.key() == want.key() || gone != nil && gone(have) {
+			if gone != nil && gone(have) {
 				continue
 			}
-			if have.normal().IP == want.IP || i == subnet && want.Name != "" && have.Name == want.Name {
+			switch want.Shares(have) {
+			case "ip", "name":
 				return &ReservedError{Network: network, Have: have}
 			}
 		}

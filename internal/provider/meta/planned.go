@@ -23,8 +23,6 @@ type Planned struct {
 	// pools and networks are by host, then by name.
 	pools    map[string]map[string]storage.Pool
 	networks map[string]map[string]PlannedNetwork
-	// reservations are those that have a resource of their own, by network.
-	reservations map[string][]network.DHCPHost
 	// changes are those of existing pools that leave their volumes, by host, then by name.
 	changes map[string]map[string]PoolChange
 	// volumes are the ids of volumes and images. replaced are those of existing images in whose place others are made.

@@ -1,20 +1,15 @@
 package meta
 
-import (
-	"sync"
-
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-)
+import "sync"
 
 // Reservations are the DHCP reservations, by their ids, that resources had, replaced or added since the provider was
 // configured.
 type Reservations struct {
-	mu                          sync.Mutex
-	had, replaced, adding, kept map[string]bool
+	mu                    sync.Mutex
+	had, replaced, adding map[string]bool
 	// changing are the reservations that are being changed, with those that each change waits for.
 	changing map[string][]string
-	// waiting are errors that hold if the plan keeps a reservation as it is.
-	waiting map[string]diag.Diagnostics
+	plans    reservationPlans
 }
 
 // Had records a reservation that a resource in the state has.
@@ -28,31 +23,6 @@ func (r *Reservations) Replaced(id string) { r.record(&r.replaced, id) }
 
 // IsReplaced reports whether the resource of a reservation gets another one in its place.
 func (r *Reservations) IsReplaced(id string) bool { return r.is(&r.replaced, id) }
-
-// Kept records a reservation that the plan keeps as it is. It returns the errors of other resources that hold for that
-// reason.
-func (r *Reservations) Kept(id string) diag.Diagnostics {
-	r.record(&r.kept, id)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	errors := r.waiting[id] // IfKept adds none from here on.
-	delete(r.waiting, id)
-	return errors
-}
-
-// IfKept returns errors that hold if the plan keeps a reservation as it is. If that isn't known yet, Kept returns them.
-func (r *Reservations) IfKept(id string, errors diag.Diagnostics) diag.Diagnostics {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.kept[id] {
-		return errors
-	}
-	if r.waiting == nil {
-		r.waiting = map[string]diag.Diagnostics{}
-	}
-	r.waiting[id] = append(r.waiting[id], errors...)
-	return nil
-}
 
 // Adding records a reservation that a resource adds, and reports whether another resource has added it before. A
 // resource that failed calls undo.

@@ -90,7 +90,11 @@ func (r *networkResource) checkReservations(plan model, planned meta.PlannedNetw
 		return nil
 	}
 	name := plan.Name.ValueString()
-	for _, h := range r.Data.Planned.Reservations(name) {
+	for _, p := range r.Data.Reservations.Planned(name) {
+		h := p.DHCPHost
+		if h.IP == "" { // Not known yet.
+			continue
+		}
 		if why := planned.Drops(name, h); why != "" {
 			diags.Append(tfdiag.Failure{
 				Verb: "plan", Noun: noun(plan.Name), Remedy: tfdiag.DestroyAnyway,

@@ -90,6 +90,37 @@ resource "virtfleet_network" "this" {
 		config(changed(r))
 		refused(what, c.Fail(t, "plan"), of, "another value", name+"/"+db)
 	}
+	// A MAC address that a resource has, and keeps or changes otherwise, is no other resource's, replaced or new.
+	const more, other, keeps = "52:54:00:07:02:03", "52:54:00:07:02:04", "with virtfleet_network_dhcp_host.db,"
+	for what, r := range map[string]map[string][3]string{
+		"mac":                    changed([3]string{db, "10.50", "web"}),
+		"all of it":              changed(two["db"]),
+		"mac, of one that moves": {"web": {db, "10.50", "web"}, "db": {db, "10.61", "db"}},
+		"mac, of a new one":      {"web": two["web"], "db": two["db"], "new": {db, "10.70", "new"}},
+		"ip of a new one":        {"web": two["web"], "db": two["db"], "new": {more, "10.60", "new"}},
+		"one ip of two new ones": {
+			"web": two["web"], "db": two["db"], "new": {more, "10.70", "n1"}, "newer": {other, "10.70", "n2"},
+		},
+		"one name of two new ones": {
+			"web": two["web"], "db": two["db"], "new": {more, "10.70", "n"}, "newer": {other, "10.71", "n"},
+		},
+		"one mac of two new ones": {
+			"web": two["web"], "db": two["db"], "new": {more, "10.70", "n1"}, "newer": {more, "10.71", "n2"},
+		},
+		"two that get one ip": {"web": {web, "10.70", "web"}, "db": {db, "10.70", "db"}},
+	} {
+		config(r)
+		out := c.Fail(t, "plan")
+		if strings.Count(out, "Error: ") != 1 || !strings.Contains(out, "already exists in another") {
+			t.Errorf("%s: want one error: %s", what, out)
+		}
+		if r["db"] == two["db"] && strings.Contains(out, keeps) {
+			t.Errorf("%s: the error isn't that of the resource that changes: %s", what, out)
+		}
+		if strings.Contains(out, "terraform import") {
+			t.Errorf("%s: a resource has it, so it can't be imported: %s", what, out)
+		}
+	}
 	// A plan that reads nothing looks as one that an apply makes again.
 	config(changed([3]string{"52:54:00:07:02:03", "10.60", "web"}))
 	if out := c.Run(t, "plan", "-refresh=false"); !strings.Contains(out, of) ||

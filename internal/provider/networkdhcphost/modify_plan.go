@@ -26,14 +26,18 @@ import (
 func (r *hostResource) ModifyPlan(
 	ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse,
 ) {
-	if r.Data == nil || req.Plan.Raw.IsNull() {
+	if r.Data == nil {
 		return
 	}
 	var plan, state model
-	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	if !req.State.Raw.IsNull() {
 		resp.Diagnostics.Append(req.State.Get(ctx, &state)...)
 	}
+	if req.Plan.Raw.IsNull() {
+		r.Data.Reservations.PlanDestroy(state.key())
+		return
+	}
+	resp.Diagnostics.Append(req.Plan.Get(ctx, &plan)...)
 	if resp.Diagnostics.HasError() {
 		return
 	}
@@ -42,14 +46,13 @@ func (r *hostResource) ModifyPlan(
 		verb = "create"
 	}
 	moves := !plan.IP.Equal(state.IP) || !plan.Network.Equal(state.Network)
-	resp.Diagnostics.Append(r.checkNetwork(ctx, verb, &plan, moves)...)
 	changes := !plan.IP.Equal(state.IP) || !plan.Name.Equal(state.Name)
+	earlier, kept := r.recordPlan(&plan, &state, verb == "update", !changes)
+	resp.Diagnostics.Append(r.checkNetwork(ctx, verb, &plan, moves)...)
 	if !resp.Diagnostics.HasError() && (changes || verb == "create" || state.differsSomewhere()) {
-		resp.Diagnostics.Append(r.checkTaken(ctx, verb, &plan, &state, changes)...)
+		resp.Diagnostics.Append(r.checkTaken(ctx, verb, &plan, &state, changes, earlier)...)
 	}
-	if verb == "update" && !changes {
-		resp.Diagnostics.Append(r.Data.Reservations.Kept(state.key())...)
-	}
+	resp.Diagnostics.Append(kept...)
 	if verb == "create" || resp.Diagnostics.HasError() || plan.MAC.IsUnknown() || plan.Network.IsUnknown() {
 		return
 	}
@@ -90,9 +93,6 @@ func (r *hostResource) checkNetwork(ctx context.Context, verb string, plan *mode
 		return nil
 	}
 	name := plan.Network.ValueString()
-	if !plan.MAC.IsUnknown() && !plan.DUID.IsUnknown() && !plan.Name.IsUnknown() {
-		r.Data.Planned.PlanReservation(name, plan.reservation()) // Its network may be planned later.
-	}
 	misfit := func(host string, addresses []netip.Prefix, planned meta.PlannedNetwork) diag.Diagnostics {
 		why := plan.reservation().Misfit(name, addresses)
 		if subnet, other := planned.Declared.OtherDHCP(plan.reservation()); why == "" && other {

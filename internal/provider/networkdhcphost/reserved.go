@@ -1,6 +1,7 @@
 package networkdhcphost
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,7 +64,9 @@ const replacedFirst = " If it is the one that this apply replaces, remove create
 
 // failures returns errors about hosts. Hosts that have the same other reservation are in one of them. If it is a plan
 // that fails, the errors are about the attribute.
-func (m *model) failures(verb string, failed map[string]error, planning bool) (diags diag.Diagnostics) {
+func (r *hostResource) failures(
+	m *model, verb string, failed map[string]error, planning bool,
+) (diags diag.Diagnostics) {
 	rest := map[string]error{}
 	hosts := map[network.DHCPHost][]string{}
 	for _, host := range value.Keys(failed) {
@@ -77,11 +80,12 @@ func (m *model) failures(verb string, failed map[string]error, planning bool) (d
 		return strings.Compare(a.String(), b.String())
 	})
 	for _, have := range others {
-		f := m.reservedFailure(verb, have, hosts[have])
+		f := r.reservedFailure(m, verb, have, hosts[have])
 		if !planning {
 			if verb == "create" {
 				f.Remedy += replacedFirst
 			}
+			f.Happened += " Nothing of that one was changed."
 			diags.Append(f.Error())
 			continue
 		}
@@ -93,30 +97,25 @@ func (m *model) failures(verb string, failed map[string]error, planning bool) (d
 
 // attributeOf returns the attribute whose value another reservation has.
 func (m *model) attributeOf(have network.DHCPHost) string {
-	want := m.reservation()
-	switch {
-	case have.Key() == want.Key() && want.MAC != "":
-		return "mac"
-	case have.Key() == want.Key():
-		return "duid"
-	case have.Name != "" && have.Name == want.Name && have.IP != want.IP:
-		return "name"
-	}
-	return "ip"
+	return cmp.Or(m.reservation().Shares(have), "ip")
 }
 
 // reservedFailure is the failure because hosts have another reservation with a value of this one.
-func (m *model) reservedFailure(verb string, have network.DHCPHost, hosts []string) tfdiag.Failure {
+func (r *hostResource) reservedFailure(m *model, verb string, have network.DHCPHost, hosts []string) tfdiag.Failure {
 	attribute, name := m.attributeOf(have), m.Network.ValueString()
 	f := tfdiag.Failure{
 		Verb: verb, Noun: m.noun(), Host: strings.Join(hosts, ", "),
-		Happened: fmt.Sprintf("The %s of this reservation already exists in another reservation of network %q: %s. Nothing "+
-			"of that one was changed.", attribute, name, have),
+		Happened: fmt.Sprintf("The %s of this reservation already exists in another reservation of network %q: %s.",
+			attribute, name, have),
 		Remedy: fmt.Sprintf("Set %s to another value, or change or remove the other reservation first, in an "+
 			"apply of its own, with -target.",
 			attribute),
 	}
 	if have.MAC+have.DUID == "" {
+		return f
+	}
+	if id := name + "/" + have.Key(); r.Data.Reservations.IsHad(id) {
+		f.Remedy += fmt.Sprintf(" The virtfleet_network_dhcp_host that has the other one has the id %s.", id)
 		return f
 	}
 	f.Remedy += fmt.Sprintf(" If no resource has the other one, you can import it: terraform import <address> %s/%s.",
@@ -127,7 +126,9 @@ func (m *model) reservedFailure(verb string, have network.DHCPHost, hosts []stri
 // checkTaken returns errors about other reservations that hosts have with a value of this one. An existing reservation
 // that stays as it is gets a warning instead: the same apply may remove the other one. So does a new one if nothing was
 // read: an apply may plan it again, and isn't told what it replaces. It may also be the first plan. Create then fails.
-func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state *model, changes bool) diag.Diagnostics {
+func (r *hostResource) checkTaken(
+	ctx context.Context, verb string, plan, state *model, changes bool, earlier []meta.PlannedReservation,
+) diag.Diagnostics {
 	if r.Data.Unknown || plan.Network.IsUnknown() || plan.IP.IsUnknown() || plan.MAC.IsUnknown() ||
 		plan.DUID.IsUnknown() {
 		return nil
@@ -140,6 +141,11 @@ func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state 
 	taken := plan.takenOn(answers, isNew, func(have network.DHCPHost) bool {
 		return r.Data.Reservations.IsReplaced(plan.Network.ValueString() + "/" + have.Key())
 	})
+	if verb == "create" || changes {
+		if diags := r.checkPlanned(ctx, plan, state, earlier, answers, taken); diags.HasError() {
+			return diags
+		}
+	}
 	switch {
 	case isNew && len(taken) == 0:
 		return plan.warnOfExisting(answers)
@@ -147,10 +153,10 @@ func (r *hostResource) checkTaken(ctx context.Context, verb string, plan, state 
 		return nil
 	}
 	if verb == "update" && changes || verb == "create" && r.Data.Refreshed.Load() {
-		return r.unlessFreed(plan, verb, taken)
+		return r.unlessFreed(ctx, plan, verb, taken)
 	}
 	var warnings diag.Diagnostics
-	for _, d := range plan.failures(verb, taken, false) {
+	for _, d := range r.failures(plan, verb, taken, false) {
 		warnings.AddWarning(d.Summary(), d.Detail()+" The apply fails unless it removes the other reservation first.")
 	}
 	return warnings
@@ -176,7 +182,9 @@ func (m *model) warnOfExisting(answers []hostset.Answer[network.Reservation]) (d
 // unlessFreed returns the errors about other reservations. One that a resource in the state has may be changed or
 // removed by the same plan, in whatever order Terraform plans and applies them: its error holds once it is planned to
 // stay. Create and Update look again.
-func (r *hostResource) unlessFreed(m *model, verb string, taken map[string]error) (diags diag.Diagnostics) {
+func (r *hostResource) unlessFreed(
+	ctx context.Context, m *model, verb string, taken map[string]error,
+) (diags diag.Diagnostics) {
 	byID := map[string]map[string]error{}
 	for host, err := range taken {
 		id := ""
@@ -189,8 +197,11 @@ func (r *hostResource) unlessFreed(m *model, verb string, taken map[string]error
 		byID[id][host] = err
 	}
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
-		failures := m.failures(verb, byID[id], true)
+		failures := r.failures(m, verb, byID[id], true)
 		if r.Data.Reservations.IsHad(id) && id != m.key() {
+			if r.Data.Refreshed.Load() {
+				r.Data.Reservations.AwaitPlan(ctx, id) // The error belongs to this resource, which changes.
+			}
 			failures = r.Data.Reservations.IfKept(id, failures)
 		}
 		diags.Append(failures...)

@@ -141,7 +141,7 @@ func (r *hostResource) Create(ctx context.Context, req resource.CreateRequest, r
 	}
 	undo, again := r.Data.Reservations.Adding(plan.key())
 	if again {
-		resp.Diagnostics.Append(plan.failures("create", map[string]error{
+		resp.Diagnostics.Append(r.failures(&plan, "create", map[string]error{
 			found[0].Host: &network.ReservedError{Network: plan.Network.ValueString(), Have: plan.reservation()},
 		}, false)...)
 		return
@@ -153,7 +153,7 @@ func (r *hostResource) Create(ctx context.Context, req resource.CreateRequest, r
 	}
 	if exists := anyExists(failed); exists || len(failed) == len(targets) {
 		undo()
-		resp.Diagnostics.Append(plan.failures("create", failed, false)...)
+		resp.Diagnostics.Append(r.failures(&plan, "create", failed, false)...)
 		return
 	}
 	resp.Diagnostics.Append(onhosts.Warnings("create", plan.noun(), failed)...)
@@ -246,7 +246,7 @@ func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, r
 		var taken map[string]error
 		removed, taken = r.awaitFree(ctx, targets, &plan, &state)
 		if len(taken) > 0 { // Every host keeps what it has.
-			resp.Diagnostics.Append(plan.failures("update", taken, false)...)
+			resp.Diagnostics.Append(r.failures(&plan, "update", taken, false)...)
 			if removed {
 				resp.Diagnostics.Append(r.restore(ctx, targets, &state)...)
 			}
@@ -254,7 +254,7 @@ func (r *hostResource) Update(ctx context.Context, req resource.UpdateRequest, r
 		}
 	}
 	failed := r.put(ctx, targets, &plan)
-	resp.Diagnostics.Append(plan.failures("update", failed, false)...)
+	resp.Diagnostics.Append(r.failures(&plan, "update", failed, false)...)
 	if removed {
 		resp.Diagnostics.Append(r.restore(ctx, targets.Named(value.Keys(failed)...), &state)...)
 	}
