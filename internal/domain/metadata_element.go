@@ -51,8 +51,11 @@ func (d *Definition) metadataElement() *etree.Element {
 }
 
 // isOf reports whether an element of the <metadata> was written for this VM. Tools that copy a VM give the copy a UUID
-// of its own and leave the <metadata> as it is.
-func (d *Definition) isOf(e *etree.Element) bool { return attr(e, "uuid") == d.UUID() }
+// of its own and leave the <metadata> as it is. An element without a UUID was written by a user.
+func (d *Definition) isOf(e *etree.Element) bool {
+	uuid := attr(e, "uuid")
+	return uuid == "" || uuid == d.UUID()
+}
 
 // ownChild returns a child in our namespace.
 func ownChild(e *etree.Element, tag string) *etree.Element {

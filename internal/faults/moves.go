@@ -62,8 +62,8 @@ var preCopy = []Cell{
 		whatBreaks.at("the source's libvirtd is killed"), whatBreaks.at("the target's libvirtd is killed"), moveBreaks,
 	}, ""},
 	{
-		LibvirtdFrozen, "error `Unable to move virtual machine`; the guest continues on the source. At the handover, it is " +
-			"paused, or runs on the target: apply soon. It runs on both hosts only in the setups above",
+		LibvirtdFrozen, "error `Unable to move virtual machine`; the guest runs on the source. At the handover, it is " +
+			"paused, or on the target: apply soon. It runs on both hosts only in the setups above",
 		sameMove, "moves the VM, or lets it continue on the target if it was started there",
 		[]Test{
 			copying.at("libvirtd frozen"), copying.at("frozen at the handover"), copying.at("source frozen at the handover"),
