@@ -264,8 +264,8 @@ func TestFetch_checks(t *testing.T) {
 	}
 }
 
-// TestFetch_truncated: an image that was cut off before it was put where it is fetched from isn't taken for a whole one.
-// Nor is a whole one refused, whatever its layout.
+// TestFetch_truncated: an image that was cut off before it was put where it is fetched from isn't taken for a whole
+// one. Nor is a whole one refused, whatever its layout.
 func TestFetch_truncated(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("qemu-img"); err != nil {

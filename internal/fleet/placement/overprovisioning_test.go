@@ -167,7 +167,8 @@ func TestFitsOwnDisks_leaving(t *testing.T) {
 	}
 
 	definition, err := domain.Parse("<domain type='test'><name>old</name>" +
-		"<uuid>6f0c1a52-7f0e-4d6e-9a3b-0c1d2e3f4a5b</uuid><memory>1024</memory><os><type>hvm</type></os><devices>" + disks + "</devices></domain>")
+		"<uuid>6f0c1a52-7f0e-4d6e-9a3b-0c1d2e3f4a5b</uuid><memory>1024</memory><os><type>hvm</type></os>" +
+		"<devices>" + disks + "</devices></domain>")
 	if err != nil {
 		t.Fatal(err)
 	}

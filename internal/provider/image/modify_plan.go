@@ -201,8 +201,8 @@ func (r *imageResource) warnOfExisting(
 
 // checkRoom returns a warning for each of the receiving hosts, which are to get a copy, whose pool has no room for a
 // local image, as far as its size is known. It is no error: a host may have the copy already, the same plan may remove
-// other volumes, and a plan knows only how much room libvirt saw at its last reading of the pool. A pool whose filesystem
-// isn't mounted gets no copy, which is an error if no host gets one.
+// other volumes, and a plan knows only how much room libvirt saw at its last reading of the pool. A pool whose
+// filesystem isn't mounted gets no copy, which is an error if no host gets one.
 func (r *imageResource) checkRoom(
 	ctx context.Context, plan tfsdk.Plan, targets, receiving hostset.Set, source types.Object,
 ) (diags diag.Diagnostics) {

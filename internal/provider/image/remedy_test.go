@@ -12,8 +12,8 @@ import (
 )
 
 // TestFetchFailure_server: if a server of images doesn't answer, its name isn't found, it ends the transfer early, or
-// has a part of the image only, the error says what to do about the server, without a secret of the URL. It doesn't speak
-// of hosts and their VMs.
+// has a part of the image only, the error says what to do about the server, without a secret of the URL. It doesn't
+// speak of hosts and their VMs.
 func TestFetchFailure_server(t *testing.T) {
 	t.Parallel()
 	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -93,7 +93,8 @@ func TestFailure_remedyOfEachKind(t *testing.T) {
 	kinds := map[string]error{
 		"host key": ssh.ErrHostKey, "auth": ssh.ErrAuth, "denied": libvirt.ErrDenied,
 		"read-only":    libvirt.ErrReadOnly,
-		"unconfigured": fleet.ErrUnconfigured, "moved away": fleet.ErrMovedAway, "two copies": fleet.ErrTwoCopies, "ambiguous": fleet.ErrAmbiguous,
+		"unconfigured": fleet.ErrUnconfigured, "moved away": fleet.ErrMovedAway, "two copies": fleet.ErrTwoCopies,
+		"ambiguous":      fleet.ErrAmbiguous,
 		"duplicate host": fleet.ErrDuplicateHost, "locked": fleet.ErrLocked,
 		"lease lost": fleet.ErrLeaseLost, "lease unconfirmed": fleet.ErrLeaseUnconfirmed, "restart": fleet.ErrRestartRequired,
 		"no daemon": libvirt.ErrNoDaemon, "silent storage": &libvirt.SilentStorage{Pool: "nfs", Host: "kvm1"},

@@ -85,8 +85,8 @@ func stateAfterRefresh(
 	return now, changed, diags
 }
 
-// warnOfCutOff warns of interfaces that libvirt no longer connects to their networks. An apply can't repair that, unless
-// it changes the network: libvirt connects them when the VM or libvirt itself starts.
+// warnOfCutOff warns of interfaces that libvirt no longer connects to their networks. An apply can't repair that,
+// unless it changes the network: libvirt connects them when the VM or libvirt itself starts.
 func (o *observation) warnOfCutOff() (diags diag.Diagnostics) {
 	lines := make([]string, len(o.cutOff))
 	for i, cut := range o.cutOff {
@@ -95,7 +95,8 @@ func (o *observation) warnOfCutOff() (diags diag.Diagnostics) {
 	if len(lines) > 0 {
 		diags.AddAttributeWarning(path.Root("interfaces"), "Virtual machine is cut off: "+o.vm.Name, fmt.Sprintf(
 			"These interfaces of the virtual machine, which runs on host %q, aren't connected:\n\n%s\n\nAn apply "+
-				"connects only those that it changes to another network. For the others, shut the virtual machine down and start it again. Or restart the host's libvirtd, or virtqemud: "+
+				"connects only those that it changes to another network. For the others, shut the virtual machine down and "+
+				"start it again. Or restart the host's libvirtd, or virtqemud: "+
 				"this connects the interfaces of all its running VMs again, and doesn't interrupt them.",
 			o.vm.Host, strings.Join(lines, "\n")))
 	}
