@@ -71,6 +71,7 @@ type View struct {
 	arriving    *asked[map[string]ArrivingFiles]
 	marks       *asked[map[string]FileMark]
 	volumeNames *asked[[]string]
+	userSecrets *asked[bool] // by UUID
 	at          time.Time
 }
 
@@ -82,6 +83,7 @@ func NewView(info *libvirt.HostInfo, domains map[string]*Entry) *View {
 		controllers: &seenControllers{}, allPools: &asked[[]libvirt.StoragePool]{}, pools: &asked[string]{},
 		creating: &asked[[]string]{}, arriving: &asked[map[string]ArrivingFiles]{},
 		marks: &asked[map[string]FileMark]{}, volumeNames: &asked[[]string]{},
+		userSecrets: &asked[bool]{},
 	}
 }
 

@@ -141,7 +141,7 @@ func (d Desired) unfitVolume(ctx context.Context, a inventory.Reply, key string,
 		return ""
 	}
 
-	return lacksSecret(ctx, a, source.Network.Auth.Secret, fmt.Sprintf("volume %q", v.Pool+"/"+v.Name))
+	return lacksSecret(ctx, a, false, source.Network.Auth.Secret, fmt.Sprintf("volume %q", v.Pool+"/"+v.Name))
 }
 
 // fitsFormats checks the formats that are taken from the files of disks.

@@ -73,7 +73,8 @@ func (p *Scheduler) givenOn(
 	if own, is := d.OwnDisks[key]; is {
 		made := false
 		if have != nil {
-			_, made = have.Metadata.OwnDisks[key]
+			is, there := d.RenamedOwnDisks(have)[key]
+			made = there && !is.Creating
 		}
 
 		g.What, g.Ref = fmt.Sprintf("the image of disk %q", key), storage.ParseRef(own.Image)

@@ -15,22 +15,28 @@ import (
 )
 
 // fitsSecrets checks that the host has the secrets that open the disks and the TPM of a VM, or is planned to have them.
-// A move brings those of disks along that the VM's host has. vm is nil for a new VM.
+// What opens disks that the VM has already is checked when it starts, and by a move, which brings it along. vm is nil
+// for a new VM.
 func fitsSecrets(ctx context.Context, a inventory.Reply, d Desired, vm *inventory.VM) []inventory.Problem {
-	var problems []inventory.Problem
+	var (
+		problems []inventory.Problem
+		had      []domain.HostSecret
+	)
+
+	if vm != nil {
+		had = vm.DeclaredSpec().Secrets()
+	}
 
 	for _, secret := range d.Spec.Secrets() {
 		if d.Planned && d.PlannedObjects.On(a.Host.Name, status.Secret, secret.UUID) {
 			continue
 		}
 
-		if vm != nil && vm.On != a.Host && !secret.TPM {
-			if _, err := vm.On.Conn.UserSecret(ctx, secret.UUID); err == nil {
-				continue // What the move can't bring along is a blocker of it.
-			}
+		if !secret.TPM && slices.Contains(had, secret) {
+			continue
 		}
 
-		if why := lacksSecret(ctx, a, secret.UUID, secret.Opens); why != "" {
+		if why := lacksSecret(ctx, a, d.Planned, secret.UUID, secret.Opens); why != "" {
 			problems = append(problems, inventory.Problem{Attribute: secret.Attribute, Detail: why})
 		}
 	}
@@ -38,14 +44,15 @@ func fitsSecrets(ctx context.Context, a inventory.Reply, d Desired, vm *inventor
 	return problems
 }
 
-// lacksSecret returns why a host can't open something with a secret, or "" if it can.
-func lacksSecret(ctx context.Context, a inventory.Reply, uuid, opens string) string {
-	_, err := a.Host.Conn.UserSecret(ctx, uuid)
+// lacksSecret returns why a host can't open something with a secret, or "" if it can. planned says that it is asked for
+// a plan.
+func lacksSecret(ctx context.Context, a inventory.Reply, planned bool, uuid, opens string) string {
+	has, err := a.HasUserSecret(ctx, planned, uuid)
 
 	switch {
-	case err == nil:
+	case has:
 		return ""
-	case inventory.IsNotFound(err):
+	case err == nil:
 		return fmt.Sprintf("it has no secret %s, which %s is opened with; add the host to the hosts of the "+
 			"virtfleet_secret", uuid, opens)
 	default:

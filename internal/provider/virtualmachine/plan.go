@@ -316,7 +316,8 @@ func (p planning) warnAboutEviction(o *outcome) {
 // warnAboutPause warns about a pause that only a person can assess. planPostCopyRecovery says what to do about a broken
 // migration, whose parts must be neither resumed nor destroyed by hand.
 func (p planning) warnAboutPause(o *outcome, action status.Action) {
-	if action != status.None || p.config.runStrategy() != status.Always || text(p.state.Status) != status.StatusPaused ||
+	if action != status.None || p.config.RunStrategy.IsUnknown() || p.config.runStrategy() != status.Always ||
+		text(p.state.Status) != status.StatusPaused ||
 		text(p.state.StatusReason) == status.ReasonPostcopyFailed {
 		return
 	}

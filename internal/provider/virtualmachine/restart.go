@@ -236,7 +236,7 @@ func (p planning) mayRestartWarning() diag.Diagnostic {
 
 // warnUnknownPower says that the plan doesn't know whether the VM is to run.
 func (p planning) warnUnknownPower(o *outcome) {
-	if !p.config.RunStrategy.IsUnknown() {
+	if !p.config.RunStrategy.IsUnknown() || p.evicted != "" {
 		return
 	}
 	said := fmt.Sprintf("run_strategy of virtual machine %q is known only in the apply, which then starts it or shuts it "+
