@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -43,6 +44,29 @@ func CheckMounted(ctx context.Context, h hostset.Host, pool *libvirt.StoragePool
 		return err
 	}
 	return checkMounted(ctx, h, p, pool.Active)
+}
+
+// ReadingMounts returns the hosts with tables of mounts that are being read from now on, together with what the caller
+// asks next: whoever needs them later waits only for the rest. The reading ends with ctx. What was mounted before
+// something was found missing doesn't say that it is gone, so those tables are no answer to that.
+func ReadingMounts(ctx context.Context, hosts hostset.Set) hostset.Set {
+	type tables struct{ planned, mounted string }
+	hosts = slices.Clone(hosts)
+	for i, h := range hosts {
+		if h.Fenced || h.MountTables == nil {
+			continue
+		}
+		read := sync.OnceValues(func() (t tables, err error) {
+			t.planned, t.mounted, err = h.MountTables(ctx)
+			return t, err
+		})
+		go func() { _, _ = read() }()
+		hosts[i].MountTables = func(context.Context) (planned, mounted string, err error) {
+			t, err := read()
+			return t.planned, t.mounted, err
+		}
+	}
+	return hosts
 }
 
 // UnmountedPools returns ErrUnmounted for the hosts whose active pool lacks its filesystem. It changes nothing.
