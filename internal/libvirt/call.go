@@ -48,7 +48,7 @@ type callSpec struct {
 	writes    bool          // it changes something, so the guard in its context is asked right before it
 	late      error         // the kind of error if the deadline expires
 	agent     bool          // it is a request to the guest agent
-	storage   *storage      // what it asks, if it is about storage: callStorage sets it
+	storage   *storageCall  // what it asks, if it is about storage: callStorage sets it
 }
 
 // readCall describes a call that only reads what the daemon knows.
@@ -132,6 +132,9 @@ func call[T any](ctx context.Context, h *Host, s callSpec, f func(*conn) (T, err
 	value, err := retryCall(ctx, attempt)
 	if silent && errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
 		h.connected.Store(false) // The next caller shouldn't wait as long again.
+		if s.storage != nil {
+			s.storage.hostSilent = true
+		}
 	}
 	return value, err
 }

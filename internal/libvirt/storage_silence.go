@@ -61,13 +61,26 @@ type storage struct {
 	reads bool
 }
 
+// storageCall is a call about storage.
+type storageCall struct {
+	storage
+	// hostSilent says that the call has found out that the host doesn't answer: it says nothing about the storage.
+	hostSilent bool
+}
+
+// asker is the only call that asks a pool.
+type asker struct {
+	ended chan struct{} // closed when the call has ended
+	// silent is the call's error if the host doesn't answer, else nil. It is set before ended is closed.
+	silent *Error
+}
+
 // silences are the storages of a host that don't answer. A call that libvirt doesn't return from occupies one of the
 // daemon's few workers, also after its connection is cut, so that storage that doesn't answer isn't asked again.
 type silences struct {
-	mu     sync.Mutex
-	silent map[*silentCall]struct{}
-	// asking is closed when the only call that asks a pool has ended.
-	asking   map[string]chan struct{}
+	mu       sync.Mutex
+	silent   map[*silentCall]struct{}
+	asking   map[string]*asker // by the pool
 	answered map[storage]time.Time
 }
 
@@ -78,7 +91,8 @@ type silentCall struct {
 }
 
 // callStorage is call for a question or an order about storage. It returns ErrStorageSilent at once while a call about
-// that storage hangs. Until storage has answered, it is asked by one reading call at a time.
+// that storage hangs. Until storage has answered, it is asked by one reading call at a time. If the host doesn't answer
+// that one, those that wait for it return its error: otherwise each would wait for the host, one after the other.
 func callStorage[T any](
 	ctx context.Context, h *Host, s callSpec, of storage, f func(*conn) (T, error),
 ) (value T, err error) {
@@ -86,7 +100,7 @@ func callStorage[T any](
 		return call(ctx, h, s, f)
 	}
 	of.reads = of.reads || s.repeat
-	s.storage = &of
+	s.storage = &storageCall{storage: of}
 	if limit := h.cfg.storageLimit; limit > 0 && of.reads {
 		s.timeout = limit
 	}
@@ -95,7 +109,7 @@ func callStorage[T any](
 		return value, h.wrap(s, err, false)
 	}
 	value, err = call(ctx, h, s, f)
-	leave(err == nil || codeOfCall(err) != 0)
+	leave(err)
 	return value, err
 }
 
@@ -107,9 +121,10 @@ func codeOfCall(err error) int {
 	return 0
 }
 
-// enter waits until a call may ask its storage. leave says whether the storage has answered.
-func (s *silences) enter(ctx context.Context, h *Host, call callSpec) (leave func(answered bool), err error) {
-	of, began := *call.storage, time.Now()
+// enter waits until a call may ask its storage. leave gets the call's error. The error of enter is that of another call
+// if that has found out that the host doesn't answer.
+func (s *silences) enter(ctx context.Context, h *Host, call callSpec) (leave func(error), err error) {
+	of, began := call.storage.storage, time.Now()
 	for {
 		s.mu.Lock()
 		if err := s.find(of); err != nil {
@@ -118,7 +133,7 @@ func (s *silences) enter(ctx context.Context, h *Host, call callSpec) (leave fun
 		}
 		if !of.reads || time.Since(s.answered[of]) < answerMemory {
 			s.mu.Unlock()
-			return func(bool) {}, nil
+			return func(error) {}, nil
 		}
 		asking := s.asking[of.pool]
 		if asking == nil {
@@ -126,7 +141,10 @@ func (s *silences) enter(ctx context.Context, h *Host, call callSpec) (leave fun
 		}
 		s.mu.Unlock()
 		select {
-		case <-asking:
+		case <-asking.ended:
+			if e := asking.silent; e != nil {
+				return nil, &Error{Host: e.Host, Operation: call.operation, Kind: ErrUnreachable, Err: e.Err}
+			}
 		case <-ctx.Done():
 			if call.waitedLong(ctx, began) && h.Answers(context.WithoutCancel(ctx)) {
 				return nil, &SilentStorage{
@@ -140,20 +158,23 @@ func (s *silences) enter(ctx context.Context, h *Host, call callSpec) (leave fun
 	}
 	defer s.mu.Unlock()
 	if s.asking == nil {
-		s.asking, s.answered = map[string]chan struct{}{}, map[storage]time.Time{}
+		s.asking, s.answered = map[string]*asker{}, map[storage]time.Time{}
 	}
-	ended := make(chan struct{})
-	s.asking[of.pool] = ended
-	return func(answered bool) {
+	asking := &asker{ended: make(chan struct{})}
+	s.asking[of.pool] = asking
+	return func(err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.asking, of.pool)
-		if answered {
+		switch {
+		case call.storage.hostSilent:
+			asking.silent, _ = errors.AsType[*Error](err)
+		case err == nil || codeOfCall(err) != 0:
 			s.answered[of] = time.Now()
 			of.files = false // Who reads a file has read what the daemon knows of the pool.
 			s.answered[of] = time.Now()
 		}
-		close(ended)
+		close(asking.ended)
 	}, nil
 }
 
@@ -230,6 +251,7 @@ func runInStorage[T any](
 		return value, lost, err
 	}
 	if !h.Answers(context.WithoutCancel(ctx)) {
+		s.storage.hostSilent = true
 		c.giveUp()
 		return value, lost, err
 	}
@@ -245,7 +267,7 @@ func runInStorage[T any](
 		c.giveUp()
 		until = time.Now().Add(silenceMemory)
 	}
-	forget, err := h.silences.note(h.cfg.Name, *s.storage, time.Since(began), until)
+	forget, err := h.silences.note(h.cfg.Name, s.storage.storage, time.Since(began), until)
 	if watched {
 		stop := h.onClose(c.giveUp)
 		h.background.Go(func() {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
@@ -107,4 +108,77 @@ func TestStorage_thatIsSilentIsAskedOnce(t *testing.T) {
 	})
 	_, err = h.StoragePools(t.Context())
 	must(t, err)
+
+	// If it is the host that doesn't answer, one call finds that out for all.
+	must(t, own.FreezeLibvirtd(t.Context()))
+	causes := make(chan error, 4)
+	for range cap(causes) {
+		asking.Go(func() {
+			_, err := next.PoolVolumes(t.Context(), "silent")
+			e, ok := errors.AsType[*Error](err)
+			if !ok || !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrStorageSilent) {
+				t.Errorf("%v, want that the host doesn't answer", err)
+				return
+			}
+			causes <- e.Err
+		})
+	}
+	asking.Wait()
+	must(t, own.ThawLibvirtd(t.Context()))
+	close(causes)
+	first := <-causes
+	for other := range causes {
+		if other != first { //nolint:errorlint // Is it the same one?
+			t.Errorf("it was asked again: %v; %v", first, other)
+		}
+	}
+}
+
+// Those that wait for a call which finds that the host doesn't answer return its error. If the call says nothing about
+// the host, the next of them asks.
+func TestSilences_waitersLearnThatTheHostIsSilent(t *testing.T) {
+	t.Parallel()
+	for _, hostSilent := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &Host{ctx: t.Context()}
+			ask := func() (*storageCall, func(error), error) {
+				spec := readCall("asking")
+				spec.storage = &storageCall{storage: storage{pool: "vms", reads: true}}
+				leave, err := h.silences.enter(t.Context(), h, spec)
+				return spec.storage, leave, err
+			}
+			first, leave, err := ask()
+			must(t, err)
+			silence := fmt.Errorf("no answer: %w", context.DeadlineExceeded)
+			failed := &Error{Host: "kvm1", Operation: "reading", Kind: ErrUnreachable, Err: silence}
+			asked, learned := 0, 0
+			var waiting sync.WaitGroup
+			for range 3 {
+				waiting.Go(func() {
+					_, leave, err := ask()
+					if err == nil {
+						asked++ // One at a time.
+						leave(failed)
+						return
+					}
+					h.silences.mu.Lock()
+					defer h.silences.mu.Unlock()
+					learned++
+					if e, ok := errors.AsType[*Error](err); !ok || e.Operation != "asking" ||
+						!errors.Is(err, ErrUnreachable) || !errors.Is(err, silence) {
+						t.Errorf("a waiter: %v", err)
+					}
+				})
+			}
+			synctest.Wait()
+			first.hostSilent = hostSilent
+			leave(failed)
+			waiting.Wait()
+			if hostSilent && learned != 3 || !hostSilent && asked != 3 {
+				t.Errorf("the host is silent: %v; %d asked, %d learned it", hostSilent, asked, learned)
+			}
+			_, _, err = ask() // It wasn't waiting.
+			must(t, err)
+		})
+	}
 }

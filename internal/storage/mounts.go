@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"strings"
 	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
@@ -45,7 +46,7 @@ func (m Mounts) Review(
 }
 
 // check returns ErrMountGone if a host has nothing at its mount point of the pool's directory. It returns nil if the
-// pool has another directory by now, and if that can't be known.
+// pool has another directory by now, if autofs mounts it at its next use, and if that can't be known.
 func (m Mounts) check(ctx context.Context, h hostset.Host, pool string) error {
 	last := m[h.Name]
 	if last == "" {
@@ -63,12 +64,30 @@ func (m Mounts) check(ctx context.Context, h hostset.Host, pool string) error {
 	if !isWithin(dir, last) {
 		return nil
 	}
-	at, err := firstUnmounted(ctx, h, dir, func(string) []string { return []string{last} })
+	at, err := firstUnmounted(ctx, h, dir, func(_, mounted string) []string {
+		if isAutomounted(mounted, last) {
+			return nil
+		}
+		return []string{last}
+	})
 	if err != nil || at == "" {
 		return err
 	}
 	return fmt.Errorf("%w: nothing is mounted at %s on host %q, where storage pool %q had its volumes. Mount it and run "+
 		"\"virsh pool-refresh %[4]s\" on that host", ErrMountGone, at, h.Name, pool)
+}
+
+// isAutomounted reports whether autofs is what a table of mounts has at a directory, or else next above it. autofs
+// unmounts what nothing has used for some minutes, and mounts it again when someone looks for it.
+func isAutomounted(table, dir string) bool {
+	var at, kind string
+	for line := range strings.Lines(table) {
+		point, is, _ := mountOf(line)
+		if point != "" && isWithin(dir, point) && len(point) >= len(at) { // What was mounted later covers the others.
+			at, kind = point, is
+		}
+	}
+	return kind == "autofs"
 }
 
 // mountPointOf returns the mount point that has a file of a host; "" for the root filesystem.

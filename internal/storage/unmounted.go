@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
@@ -45,6 +46,29 @@ func CheckMounted(ctx context.Context, h hostset.Host, pool *libvirt.StoragePool
 	return checkMounted(ctx, h, p, pool.Active)
 }
 
+// ReadingMounts returns the hosts with tables of mounts that are being read from now on, together with what the caller
+// asks next: whoever needs them later waits only for the rest. The reading ends with ctx. What was mounted before
+// something was found missing doesn't say that it is gone, so those tables are no answer to that.
+func ReadingMounts(ctx context.Context, hosts hostset.Set) hostset.Set {
+	type tables struct{ planned, mounted string }
+	hosts = slices.Clone(hosts)
+	for i, h := range hosts {
+		if h.Fenced || h.MountTables == nil {
+			continue
+		}
+		read := sync.OnceValues(func() (t tables, err error) {
+			t.planned, t.mounted, err = h.MountTables(ctx)
+			return t, err
+		})
+		go func() { _, _ = read() }()
+		hosts[i].MountTables = func(context.Context) (planned, mounted string, err error) {
+			t, err := read()
+			return t.planned, t.mounted, err
+		}
+	}
+	return hosts
+}
+
 // UnmountedPools returns ErrUnmounted for the hosts whose active pool lacks its filesystem. It changes nothing.
 func UnmountedPools(ctx context.Context, hosts hostset.Set, found []hostset.Answer[HostPool]) map[string]error {
 	pools := map[string]*HostPool{}
@@ -69,7 +93,7 @@ func checkMounted(ctx context.Context, h hostset.Host, p *Pool, active bool) err
 		return nil
 	}
 	dir := path.Clean(p.Directory())
-	at, err := firstUnmounted(ctx, h, dir, func(planned string) []string {
+	at, err := firstUnmounted(ctx, h, dir, func(planned, _ string) []string {
 		switch {
 		case !p.kind().mounts:
 			return pointsAbove(planned, dir)
@@ -90,7 +114,7 @@ func checkMounted(ctx context.Context, h hostset.Host, p *Pool, active bool) err
 // mounted. It returns nil if that can't be known. It changes nothing.
 func CheckMountedAt(ctx context.Context, h hostset.Host, dir string) error {
 	dir = path.Clean(dir)
-	at, err := firstUnmounted(ctx, h, dir, func(planned string) []string { return pointsAbove(planned, dir) })
+	at, err := firstUnmounted(ctx, h, dir, func(planned, _ string) []string { return pointsAbove(planned, dir) })
 	if err != nil || at == "" {
 		return err
 	}
@@ -99,9 +123,9 @@ func CheckMountedAt(ctx context.Context, h hostset.Host, dir string) error {
 
 // firstUnmounted returns the first of the wanted mount points, at a directory or above it, that a host lacks; "" for
 // none, or if that can't be known. One with another filesystem between it and the directory isn't needed. wanted gets
-// the host's /etc/fstab. The error is ErrMountsUnread.
+// the host's /etc/fstab and its table of mounts. The error is ErrMountsUnread.
 func firstUnmounted(
-	ctx context.Context, h hostset.Host, dir string, wanted func(planned string) []string,
+	ctx context.Context, h hostset.Host, dir string, wanted func(planned, mounted string) []string,
 ) (string, error) {
 	if h.MountTables == nil {
 		return "", nil
@@ -114,7 +138,7 @@ func firstUnmounted(
 	if !slices.Contains(points, "/") {
 		return "", nil // It isn't the host's table.
 	}
-	for _, at := range wanted(planned) {
+	for _, at := range wanted(planned, mounted) {
 		covered := func(point string) bool { return point != at && isWithin(point, at) && isWithin(dir, point) }
 		if slices.ContainsFunc(points, covered) {
 			continue
@@ -161,7 +185,7 @@ func isMounted(ctx context.Context, h hostset.Host, at string, points []string) 
 // mountPoints returns the directories in a table of mounts.
 func mountPoints(table string) (points []string) {
 	for line := range strings.Lines(table) {
-		if at, _ := mountOf(line); at != "" {
+		if at, _, _ := mountOf(line); at != "" {
 			points = append(points, at)
 		}
 	}
@@ -172,7 +196,7 @@ func mountPoints(table string) (points []string) {
 // are left out: whether they should be mounted is unknown. So is /, which always is.
 func pointsAbove(table, dir string) (points []string) {
 	for line := range strings.Lines(table) {
-		at, options := mountOf(line)
+		at, _, options := mountOf(line)
 		byHand := slices.Contains(options, "noauto") && !slices.Contains(options, "x-systemd.automount")
 		if at != "" && at != "/" && !byHand && isWithin(dir, at) {
 			points = append(points, at)
@@ -181,13 +205,14 @@ func pointsAbove(table, dir string) (points []string) {
 	return points
 }
 
-// mountOf reads a line of fstab(5). at is "" if the line names no directory.
-func mountOf(line string) (at string, options []string) {
+// mountOf reads a line of fstab(5): a directory, and what kind of filesystem is mounted there. at is "" if the line
+// names no directory.
+func mountOf(line string) (at, kind string, options []string) {
 	fields := strings.Fields(line)
 	if len(fields) < 4 || strings.HasPrefix(fields[0], "#") || !strings.HasPrefix(fields[1], "/") {
-		return "", nil
+		return "", "", nil
 	}
-	return path.Clean(unescapeMount(fields[1])), strings.Split(fields[3], ",")
+	return path.Clean(unescapeMount(fields[1])), fields[2], strings.Split(fields[3], ",")
 }
 
 // unescapeMount replaces the escapes of fstab(5), such as \040 for a space.

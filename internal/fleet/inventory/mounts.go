@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,15 +45,25 @@ func (h *Host) MountTables(ctx context.Context) (planned, mounted string, err er
 	return m.planned, m.mounted, err
 }
 
-// readMounts reads both files.
+// readMounts reads both files, at the same time.
 func (h *Host) readMounts(ctx context.Context) (m mountTables, err error) {
-	if m.planned, err = h.mountTable(ctx, plannedMounts, h.mountsShown.planned.Load()); err != nil {
+	var (
+		reading    sync.WaitGroup
+		mountedErr error
+	)
+
+	reading.Go(func() { m.mounted, mountedErr = h.mountTable(ctx, presentMounts) })
+
+	m.planned, err = h.mountTable(ctx, plannedMounts)
+
+	reading.Wait()
+
+	if err = hidden(err, h.mountsShown.planned.Load()); err != nil {
 		return mountTables{}, err
 	}
 
 	// Whoever sees the host's fstab sees its mounts, too.
-	shown := h.mountsShown.mounted.Load() || m.planned != ""
-	if m.mounted, err = h.mountTable(ctx, presentMounts, shown); err != nil {
+	if err = hidden(mountedErr, h.mountsShown.mounted.Load() || m.planned != ""); err != nil {
 		return mountTables{}, err
 	}
 
@@ -63,16 +74,23 @@ func (h *Host) readMounts(ctx context.Context) (m mountTables, err error) {
 	return m, nil
 }
 
-// mountTable reads one of the files. It returns "" for one that the host doesn't show, unless it is known to.
-func (h *Host) mountTable(ctx context.Context, file string, shown bool) (string, error) {
-	text, err := h.Config.ReadEnd(ctx, file, mountTableSize)
+// hidden returns the error of a reading of one of the files, nil if the host never shows the file.
+func hidden(err error, shown bool) error {
+	if errors.Is(err, ErrUnsupported) && !shown {
+		return nil
+	}
 
-	switch {
-	case errors.Is(err, ErrUnsupported) && !shown:
-		return "", nil
-	case err != nil:
+	return err
+}
+
+// mountTable reads one of the files.
+func (h *Host) mountTable(ctx context.Context, file string) (string, error) {
+	text, err := h.Config.ReadEnd(ctx, file, mountTableSize)
+	if err != nil {
 		return "", err
-	case len(text) == mountTableSize: // Its beginning may be missing.
+	}
+
+	if len(text) == mountTableSize { // Its beginning may be missing.
 		return "", fmt.Errorf("%s has %d MiB or more", file, mountTableSize>>20)
 	}
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,12 +52,12 @@ func readMountTables(t *testing.T) {
 	} {
 		var (
 			now   reading
-			asked int
+			asked atomic.Int32
 		)
 
 		h := &Host{}
 		h.Config.ReadEnd = func(_ context.Context, path string, n int) ([]byte, error) {
-			asked++
+			asked.Add(1)
 
 			text, err := now.fstab, now.noFstab
 			if path == presentMounts {
@@ -74,9 +75,9 @@ func readMountTables(t *testing.T) {
 				t.Errorf("%s, reading %d: %q, %d bytes, %v", name, i, planned, len(mounted), err)
 			}
 
-			before := asked
-			if _, _, err := h.MountTables(t.Context()); (err != nil) != now.fails || (asked != before) != now.fails {
-				t.Errorf("%s, reading %d: it asked %d times once more: %v", name, i, asked-before, err)
+			before := asked.Load()
+			if _, _, err := h.MountTables(t.Context()); (err != nil) != now.fails || (asked.Load() != before) != now.fails {
+				t.Errorf("%s, reading %d: it asked %d times once more: %v", name, i, asked.Load()-before, err)
 			}
 
 			time.Sleep(mountsAge) //nolint:forbidigo // it is simulated time

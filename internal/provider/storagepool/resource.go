@@ -164,6 +164,9 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 	}
 	hosts := onhosts.Asked(r.Data, state.Hosts, state.HostStates)
 	r.Data.Fleet.ReadAhead(hosts.Names()) //nolint:contextcheck // It outlives this reading.
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	mounts := storage.ReadingMounts(reading, hosts)
 	answers, last, diags := onhosts.OwnRecorded(ctx, state.noun(), hosts,
 		storage.PoolOn(ctx, hosts, state.Name.ValueString()), state.HostStates, uuidOf, resp.Private)
 	resp.Diagnostics.Append(diags...)
@@ -178,7 +181,7 @@ func (r *poolResource) Read(ctx context.Context, req resource.ReadRequest, resp 
 	if state.isImported() {
 		resp.Diagnostics.Append(meta.WritePrivate(ctx, resp.Private, originKey, storage.ImportedPools(seen.Found))...)
 	}
-	unmounted := storage.UnmountedPools(ctx, hosts, seen.Found)
+	unmounted := storage.UnmountedPools(ctx, mounts, seen.Found)
 	resp.Diagnostics.Append(onhosts.Warnings("read", state.noun(), unmounted)...)
 	declared, diags := readDeclaration(ctx, req.Private)
 	resp.Diagnostics.Append(diags...)
