@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,6 +33,7 @@ func TestApply_anythingThatIsValid(t *testing.T) {
 			if d.Canonical() != before {
 				t.Fatalf("refused with %v, and changed", err)
 			}
+			checkRefused(t, err, second)
 			return
 		}
 		changed++
@@ -39,6 +41,20 @@ func TestApply_anythingThatIsValid(t *testing.T) {
 	})
 	if made == 0 || changed == 0 {
 		t.Errorf("%d were made and %d changed: nothing was proven", made, changed)
+	}
+}
+
+// checkRefused fails if a change to what a new VM can have is refused without the value that the VM has and that the
+// user has to declare. A disk's bus and device stay, and the problem names them.
+func checkRefused(t *rapid.T, refused error, want domain.Spec) {
+	t.Helper()
+	if _, err := domain.New(want, "6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca10"); err != nil {
+		return
+	}
+	for line := range strings.Lines(refused.Error()) {
+		if !strings.HasPrefix(line, "disks.") && !strings.Contains(line, "Without a declaration, ") {
+			t.Fatalf("refused, although a new VM can have it: %s", line)
+		}
 	}
 }
 

@@ -2,7 +2,9 @@ package domain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 )
 
 // combination is a check whether the values of one device fit together. It returns the attribute and the problem.
@@ -25,10 +27,51 @@ func (c combination) patched(path string, before, after, declared Values) error 
 	if had, was := of(before); len(before) > 0 && had == attribute && was == problem {
 		return nil
 	}
-	if said, ok := declared[attribute]; (!ok || said == Any) && after[attribute] != "" {
-		problem += fmt.Sprintf(" Without a declaration, %s is %q.", attribute, after[attribute])
+	return Problem{join(path, attribute), problem + c.inherited(after, declared)}
+}
+
+// inherited says which values that aren't declared don't fit to those that are: the user doesn't see them in the
+// configuration. They are those without which nothing is wrong, or else those without which it is something else, or
+// else all.
+func (c combination) inherited(after, declared Values) string {
+	attribute, problem := c(func(name string) string { return after[name] })
+	var causes, others, all []string
+	rest := maps.Clone(after)
+	for _, name := range sortedKeys(after) {
+		if said, ok := declared[name]; ok && said != Any || after[name] == "" {
+			continue
+		}
+		rest[name] = ""
+		value := strings.ReplaceAll(strings.TrimSpace(after[name]), "\n", ", ")
+		is := fmt.Sprintf("%s is %q", name, value)
+		all = append(all, is)
+		without := func(other string) string {
+			if other == name {
+				return ""
+			}
+			return after[other]
+		}
+		switch where, what := c(without); {
+		case what == "":
+			causes = append(causes, is)
+		case where != attribute || what != problem:
+			others = append(others, is)
+		}
 	}
-	return Problem{join(path, attribute), problem}
+	if len(causes) == 0 {
+		causes = others
+	}
+	if _, what := c(func(name string) string { return rest[name] }); len(causes) == 0 && what == "" {
+		causes = all
+	}
+	switch len(causes) {
+	case 0:
+		return ""
+	case 1:
+		return " Without a declaration, " + causes[0] + ": set it, too."
+	default:
+		return " Without a declaration, " + strings.Join(causes, " and ") + ": set them, too."
+	}
 }
 
 // byName returns the group's own values, by the names of its attributes.

@@ -1,10 +1,6 @@
 package domain
 
-import (
-	"slices"
-
-	"github.com/beevik/etree"
-)
+import "github.com/beevik/etree"
 
 const (
 	consoleWhy  = "The console is another one."
@@ -29,36 +25,41 @@ var consoleFamily = Family{
 	Check: checkPortOnHost,
 }
 
+// redirdevSource are the attributes that say which program redirects a device.
+func redirdevSource() []Attribute {
+	all := charSource(redirdevWhy, []string{"spicevmc", "tcp", "unix"}, "Socket on the host, for the type `unix`.")[:2]
+	all[0].Write = writeSerialType
+	return append(all,
+		Attribute{
+			Name: "host", Place: "source@host", Follows: "type", Why: redirdevWhy,
+			Write: func(e *etree.Element, value string) error {
+				mode := ""
+				if value != "" {
+					mode = "connect"
+				}
+				setTextAt(e, "source@host", value)
+				setTextAt(e, "source@mode", mode)
+				return nil
+			},
+			Doc: "Address of the USB redirection server (`usbredirserver`) that QEMU connects to, for the type `tcp`.",
+		},
+		Attribute{
+			Name: "service", Place: "source@service", Follows: "type", Why: redirdevWhy,
+			Doc: "Port or service of that server, for the type `tcp`.",
+		},
+	)
+}
+
 // redirdevFamily are USB devices that a client of the screen or of a socket redirects to the guest.
 var redirdevFamily = Family{
 	Path: "devices.redirdevs", Tag: "redirdev", in: func(s *Spec) *map[string]Row { return &s.Redirdevs },
 	Doc: "USB redirection ports by a key, each for one USB device of a client of the graphical console. They require a " +
 		"USB controller, which VMs of this provider have, except on s390x. If you set the map, list every one.",
-	Added:   Transition{Live: true, Why: "The port is plugged into the running VM."},
-	Removed: Transition{Live: true, Why: "The port is unplugged from the running VM."},
-	Bus:     busUSB,
-	begin:   func(e *etree.Element) { setAttr(e, "bus", "usb") },
-	Attributes: slices.Concat(
-		charSource(redirdevWhy, []string{"spicevmc", "tcp", "unix"},
-			"Socket on the host, for the type `unix`.")[:2],
-		[]Attribute{
-			{
-				Name: "host", Place: "source@host", Why: redirdevWhy,
-				Write: func(e *etree.Element, value string) error {
-					mode := ""
-					if value != "" {
-						mode = "connect"
-					}
-					setTextAt(e, "source@host", value)
-					setTextAt(e, "source@mode", mode)
-					return nil
-				},
-				Doc: "Address of the USB redirection server (`usbredirserver`) that QEMU connects to, for the type `tcp`.",
-			},
-			{Name: "service", Place: "source@service", Why: redirdevWhy, Doc: "Port or service of that server, for " +
-				"the type `tcp`."},
-		},
-	),
+	Added:      Transition{Live: true, Why: "The port is plugged into the running VM."},
+	Removed:    Transition{Live: true, Why: "The port is unplugged from the running VM."},
+	Bus:        busUSB,
+	begin:      func(e *etree.Element) { setAttr(e, "bus", "usb") },
+	Attributes: redirdevSource(),
 	Check: func(value func(string) string) (attribute, problem string) {
 		tcp := value("type") == "tcp"
 		switch {

@@ -213,7 +213,7 @@ func (f Family) patch(_ *Definition, e *etree.Element, path string, want Row, _ 
 	have, changed := f.read(e), map[string]bool{}
 	for a := range f.defined() {
 		value, declared := want[a.Name]
-		if !declared && !changed[a.Follows] || have[a.Name] == value {
+		if !declared && !changed[a.Follows] || a.read(e) == value { // A new type may have removed what was there.
 			continue
 		}
 		changed[a.Name] = true

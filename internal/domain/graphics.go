@@ -140,6 +140,9 @@ func listenAttributes() []Attribute {
 					setTextAt(e, "listen@"+key, "")
 				}
 				setTextAt(e, "listen@type", value)
+				if value == "socket" || value == "none" {
+					setAttr(e, "websocket", "") // A browser connects to a port.
+				}
 				if (value == "address" || value == "network") && attr(e, "port") == "" {
 					setAttr(e, "autoport", "yes")
 				}

@@ -1,6 +1,10 @@
 package domain
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/beevik/etree"
+)
 
 // rngGroup is the source of random numbers. New VMs have one.
 var rngGroup = Group{
@@ -36,6 +40,14 @@ var rngGroup = Group{
 		},
 		{
 			Name: "rate_bytes", Place: "rate@bytes", Kind: Count,
+			Write: func(e *etree.Element, value string) error {
+				if value == "" { // Without a number of bytes, the period has no meaning.
+					dropChildren(e, "rate")
+					return nil
+				}
+				setTextAt(e, "rate@bytes", value)
+				return nil
+			},
 			Why:        "The rate is set when the device is plugged in.",
 			DefaultDoc: "no limit",
 			Doc:        "Bytes that the guest can read in each `rate_period`.",

@@ -25,7 +25,7 @@ func charSource(why string, kinds []string, path string) []Attribute {
 			Kept: kept, Doc: "Required: what it is connected to on the host.",
 		},
 		{
-			Name: "path", Why: why, Check: absolute, Doc: path,
+			Name: "path", Follows: "type", Why: why, Check: absolute, Doc: path,
 			Read: func(e *etree.Element) string {
 				path := textAt(e, "source@path")
 				if attr(e, "type") == "pty" || strings.Contains(path, "/channel/target/") ||

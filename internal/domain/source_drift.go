@@ -49,7 +49,7 @@ func (d SourceDrift) Explain(vm string) (detail, remedy string) {
 		"it.", d.Key, d.Now, how, d.Declared)
 	remedy = fmt.Sprintf("To keep the data, declare %s, or merge it back where it is an overlay: \"virsh blockcommit %s "+
 		"%s --active --pivot\" while the VM runs. To give the data up, switch the disk back with \"virsh edit\" while the "+
-		"VM is off.", d.Now, ShellWord(vm), d.Now)
+		"VM is off.", d.Now, ShellWord(vm), ShellWord(d.Now.String()))
 	return detail, remedy
 }
 

@@ -143,6 +143,17 @@ func TestSourceDrifts(t *testing.T) {
 	}
 }
 
+// The command that the remedy names can be pasted into a shell, whatever the VM and its image are called.
+func TestSourceDrift_explain(t *testing.T) {
+	t.Parallel()
+	drift := SourceDrift{"root", DiskSource{File: "/a"}, DiskSource{File: "/srv/my vms/a (1).s1"}, true}
+	_, remedy := drift.Explain("web (old)")
+	const command = `"virsh blockcommit 'web (old)' '/srv/my vms/a (1).s1' --active --pivot"`
+	if !strings.Contains(remedy, command) {
+		t.Errorf("%s; want %s", remedy, command)
+	}
+}
+
 // What an apply records of its disks are the images alone, of those that have data to lose.
 func TestAppliedSources(t *testing.T) {
 	t.Parallel()

@@ -61,10 +61,16 @@ func (n NoCloud) metaData() ([]byte, *Problem) {
 	return text, nil
 }
 
-// namesInstance reports whether the meta data has an instance id of its own.
-func (n NoCloud) namesInstance() bool {
+// ownInstance returns the instance id that the meta data has, and "" if it has none.
+func (n NoCloud) ownInstance() string {
 	document, problem := parseMapping(FieldMetaData, n.MetaData)
-	return problem == nil && valueOf(document, keyInstanceID) != nil
+	if problem != nil {
+		return ""
+	}
+	if own := valueOf(document, keyInstanceID); own != nil {
+		return own.Value
+	}
+	return ""
 }
 
 func scalar(text string) *yaml.Node {

@@ -66,9 +66,18 @@ func (m *Medium) String() string { return fmt.Sprintf("Medium(%d bytes)", len(m.
 // GoString returns a text without the content.
 func (m *Medium) GoString() string { return m.String() }
 
+// Instance returns the instance id that cloud-init reads: InstanceID, or else that of the meta data. It returns "" if
+// neither has one.
+func (n NoCloud) Instance() string {
+	if n.InstanceID != "" {
+		return n.InstanceID
+	}
+	return n.ownInstance()
+}
+
 // OrInstanceID returns the data with this instance id, unless it has one, in InstanceID or in its meta data.
 func (n NoCloud) OrInstanceID(id string) NoCloud {
-	if n.InstanceID == "" && !n.namesInstance() {
+	if n.Instance() == "" {
 		n.InstanceID = id
 	}
 	return n
@@ -104,7 +113,7 @@ func (n NoCloud) Medium() (*Medium, error) {
 	if problem != nil {
 		return nil, problem
 	}
-	if n.InstanceID == "" && !n.namesInstance() {
+	if n.Instance() == "" {
 		return nil, &Problem{Field: FieldInstanceID, Reason: "it is required, because the meta data doesn't name one"}
 	}
 	return &Medium{image: isoImage(volumeLabel, files)}, nil

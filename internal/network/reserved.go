@@ -39,7 +39,8 @@ func (h DHCPHost) String() string {
 func (h DHCPHost) Key() string { return h.key() }
 
 // Shares returns what two reservations of a network both have and only one can have: "mac", "duid", "ip" or "name", or
-// "" if the network can have both. One computer may have the same name with IPv4 and with IPv6.
+// "" if the network can have both. One computer may have the same name with IPv4 and with IPv6. "" as address is one
+// that isn't known yet, and may be of either family.
 func (h DHCPHost) Shares(other DHCPHost) string {
 	h, other = h.normal(), other.normal()
 	switch {
@@ -50,16 +51,17 @@ func (h DHCPHost) Shares(other DHCPHost) string {
 		return "mac"
 	case h.IP != "" && h.IP == other.IP:
 		return "ip"
-	case h.Name != "" && h.Name == other.Name && strings.Contains(h.IP, ":") == strings.Contains(other.IP, ":"):
+	case h.Name != "" && h.Name == other.Name && h.IP != "" && other.IP != "" &&
+		strings.Contains(h.IP, ":") == strings.Contains(other.IP, ":"):
 		return "name"
 	}
 	return ""
 }
 
-// taken returns a ReservedError if another reservation has the address of the wanted one, or its name in the same
-// subnet. One computer may have the same name in other subnets. libvirt refuses to add such a reservation. But its
-// modify command changes the first one that it finds by the address, the name or the MAC address: then the other
-// computer would lose its reservation. gone, which may be nil, says which ones will be gone.
+// taken returns a ReservedError if another reservation has the address of the wanted one, or its name with an address
+// of the same family, IPv4 or IPv6, in any subnet. libvirt refuses to add such a reservation. But its modify command
+// changes the first one that it finds by the address, the name or the MAC address: then the other computer would lose
+// its reservation. gone, which may be nil, says which ones will be gone.
 func taken(spec Spec, network string, want DHCPHost, gone func(DHCPHost) bool) error {
 	for _, ip := range spec.IPs {
 		if ip.DHCP == nil {

@@ -167,3 +167,28 @@ func TestTaken(t *testing.T) {
 		}
 	}
 }
+
+// TestShares: a name is that of another reservation only if the addresses of both are known, and of one family. The
+// order of the two doesn't matter.
+func TestShares(t *testing.T) {
+	t.Parallel()
+	v4 := DHCPHost{MAC: "52:54:00:00:00:01", IP: "10.0.0.5", Name: "web"}
+	v6 := DHCPHost{DUID: "00:03:00:01", IP: "fd00::5", Name: "web"}
+	for other, shared := range map[DHCPHost]string{
+		v6:                                      "",
+		{DUID: "00:03:00:01", Name: "web"}:      "", // Of an address that isn't known yet.
+		{MAC: "52:54:00:00:00:02", Name: "web"}: "",
+		{MAC: "52:54:00:00:00:02", IP: "10.0.0.6", Name: "web"}:   "name",
+		{MAC: "52:54:00:00:00:02", IP: "10.0.0.5"}:                "ip",
+		{MAC: "52:54:00:00:00:01", Name: "www"}:                   "mac",
+		{MAC: "52:54:00:00:00:01", IP: "10.0.0.6", Name: "other"}: "mac",
+	} {
+		if one, two := v4.Shares(other), other.Shares(v4); one != shared || two != shared {
+			t.Errorf("%s and %s share %q and %q, not %q", v4, other, one, two, shared)
+		}
+	}
+	unknown := DHCPHost{MAC: "52:54:00:00:00:02", Name: "web"}
+	if shared := unknown.Shares(v6) + v6.Shares(unknown); shared != "" {
+		t.Errorf("%s and %s share %q", unknown, v6, shared)
+	}
+}

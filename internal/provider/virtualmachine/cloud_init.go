@@ -102,25 +102,33 @@ func (p planning) lostMediumDrive(c domain.Change) bool {
 	return c.Path == "disks."+domain.MediumKey && isSet(p.config.CloudInit) && isLeftFirstBoot(p.state.CloudInit)
 }
 
+// instance returns the instance ID that cloud-init reads from the medium of the VM with that id. It reports false if the
+// ID isn't known, as with meta data that is write-only.
+func (m *model) instance(id types.String) (string, bool) {
+	a := open(m.CloudInit)
+	seed := firstboot.NoCloud{InstanceID: text(a.string("instance_id")), MetaData: text(a.string("meta_data"))}
+	isSecret := !a.string("meta_data_wo").IsNull() || !a.string("meta_data_wo_version").IsNull()
+	if a.string("instance_id").IsUnknown() ||
+		seed.InstanceID == "" && (a.string("meta_data").IsUnknown() || isSecret) {
+		return "", false
+	}
+	return seed.OrInstanceID(text(id)).Instance(), true
+}
+
 // warnAboutInstance warns if the medium gets another instance ID: cloud-init then takes the guest for a new one.
 func (p planning) warnAboutInstance(o *outcome) {
-	id := func(m *model) types.String {
-		if is := open(m.CloudInit).string("instance_id"); is.IsUnknown() || !is.IsNull() {
-			return is
-		}
-		return p.state.ID
-	}
 	if !isSet(p.config.CloudInit) || !isSet(p.state.CloudInit) || isLeftFirstBoot(p.state.CloudInit) {
 		return
 	}
-	was, is := id(p.state), id(p.config)
-	if is.IsUnknown() || text(was) == text(is) {
+	was, known := p.state.instance(p.state.ID)
+	is, isKnown := p.config.instance(p.state.ID)
+	if !known || !isKnown || was == is {
 		return
 	}
 	o.diags.AddAttributeWarning(path.Root("cloud_init").AtName("instance_id"), "Guest runs its first boot again",
 		fmt.Sprintf("The instance ID of VM %q changes from %q to %q. At its next boot, cloud-init takes the guest for a new "+
 			"one: it runs all of the user data again, and creates new SSH host keys unless the user data has "+
-			"ssh_deletekeys: false.\n\nTo avoid that, keep the ID.", text(p.state.Name), text(was), text(is)))
+			"ssh_deletekeys: false.\n\nTo avoid that, keep the ID.", text(p.state.Name), was, is))
 }
 
 // cloudInitToFleet adds the medium to what the VM should have.

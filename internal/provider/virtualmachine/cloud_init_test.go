@@ -95,6 +95,46 @@ func TestCloudInit_planAndDrift(t *testing.T) {
 	}
 }
 
+// The guest runs its first boot again if the ID that cloud-init reads changes, wherever that is declared. Nothing is
+// said if the ID isn't known.
+func TestCloudInit_instance(t *testing.T) {
+	t.Parallel()
+	const uuid = "6a9ae2dc-22f3-4d0c-a8d8-0a9b2f1dca10"
+	id := func(id string) in { return in{"instance_id": id} }
+	data := func(text string) in { return in{"meta_data": text} }
+	secret := in{"meta_data_wo": "instance-id: b\n", "meta_data_wo_version": "1"}
+	for name, test := range map[string]struct {
+		was, is in
+		want    string
+	}{
+		"new":                           {nil, id("a"), `from "` + uuid + `" to "a"`},
+		"no longer":                     {id("a"), nil, `from "a" to "` + uuid + `"`},
+		"the VM's":                      {nil, id(uuid), ""},
+		"empty":                         {nil, id(""), ""},
+		"another in the meta data":      {data("instance-id: a\n"), data("instance-id: b\n"), `from "a" to "b"`},
+		"no longer in the meta data":    {data("instance-id: a\n"), data("x: 1\n"), `from "a" to "` + uuid + `"`},
+		"from the meta data, the same":  {data("instance-id: a\n"), id("a"), ""},
+		"from the attribute, the same":  {id("a"), data("{instance-id: a}"), ""},
+		"other meta data":               {data("instance-id: a\n"), data("instance-id: a\nx: 1\n"), ""},
+		"unknown":                       {id("a"), in{"instance_id": unknownMark}, ""},
+		"unknown meta data":             {id("a"), in{"meta_data": unknownMark}, ""},
+		"secret meta data":              {id("a"), secret, ""},
+		"secret meta data before":       {secret, data("instance-id: a\n"), ""},
+		"an attribute and unknown data": {id("a"), in{"instance_id": "b", "meta_data": unknownMark}, `from "a" to "b"`},
+		"an attribute after secret":     {secret.with(id("b")), id("a"), `from "b" to "a"`},
+	} {
+		was := withSeed(test.was)
+		p := planning{
+			config: modelOf(t, withSeed(test.is)), state: stateAfterApply(t, was), live: vmAfterApply(t, was).LiveSpec,
+		}
+		said := diagText(p.plan().diags)
+		if warned := strings.Contains(said, "first boot again"); warned != (test.want != "") ||
+			!strings.Contains(said, test.want) {
+			t.Errorf("%s: %q; want %q", name, said, test.want)
+		}
+	}
+}
+
 // A medium that was to be removed is in the state until no volume of it is left. So the next plan shows the removal.
 func TestCloudInit_left(t *testing.T) {
 	t.Parallel()
