@@ -2,6 +2,7 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -147,8 +148,10 @@ func (dr *Drainer) clearEviction(ctx context.Context, uuid string, h *inventory.
 
 	return dr.mover.WithVMLocked(ctx, uuid, last, purpose, func(ctx context.Context, vm *inventory.VM) error {
 		if record := vm.OpenMigration(); record != nil && !vm.Stranded {
+			// If the source of the migration doesn't answer, the record stays open, and the request can be removed all the
+			// same.
 			now, err := dr.mover.CloseRecord(ctx, vm, *record, nil)
-			if err != nil {
+			if err != nil && !errors.Is(err, inventory.ErrUnreachable) {
 				return err
 			}
 

@@ -33,7 +33,7 @@ func (m *Manager) Delete(
 ) (*DeleteReport, error) {
 	ctx, unlock, vm, err := m.mover.LockWhereItIs(inventory.AsOneOperation(ctx), uuid, last, "deleting", nil)
 	if inventory.IsNotFound(err) {
-		return &DeleteReport{Outcome: inventory.OutcomeNotRunning}, m.records.VerifyNotMoved(ctx, uuid, "")
+		return &DeleteReport{Outcome: inventory.OutcomeNotRunning}, m.records.VerifyNotMoved(ctx, uuid, "", last)
 	}
 
 	if err != nil {
@@ -264,7 +264,7 @@ func (m *Manager) CheckDelete(
 ) (*inventory.VM, error) {
 	vm, err := m.hosts.Find(ctx, uuid, last)
 	if inventory.IsNotFound(err) {
-		err = cmp.Or(m.records.VerifyNotMoved(ctx, uuid, ""), err)
+		err = cmp.Or(m.records.VerifyNotMoved(ctx, uuid, "", last), err)
 	}
 
 	if err != nil {

@@ -11,10 +11,19 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// CloseRecord completes the record of a finished migration, and does what its run would have done.
+// CloseRecord completes the record of a finished migration, and does what its run would have done. While the source of a
+// VM that has arrived doesn't answer, the record stays open, and CloseRecord returns an error: the source may still have
+// a process of the VM, and only by an open record a run ends that process.
 func (rec *Recovery) CloseRecord(
 	ctx context.Context, vm *inventory.VM, record domain.Migration, aborted error,
 ) (*inventory.VM, error) {
+	if rec.isSourceSilent(vm, record) {
+		rec.log.WarnContext(ctx, "the record of a migration stays open, because its source doesn't answer",
+			"name", vm.Name, "host", vm.Host, "source", record.SourceHost)
+
+		return vm, sourceSilent(vm.Name, vm.Host, record.SourceHost, nil)
+	}
+
 	record.End = time.Now().UTC().Truncate(time.Millisecond)
 
 	if record.Transport == migration.TransportAuto {
@@ -63,6 +72,26 @@ func (rec *Recovery) CloseRecord(
 	}
 
 	return now, nil
+}
+
+// isSourceSilent says whether the VM is on the record's target while the source doesn't answer. A fenced source is off,
+// so that it has no process. The record names a source that answers as the configuration does.
+func (rec *Recovery) isSourceSilent(vm *inventory.VM, record domain.Migration) bool {
+	from := rec.hosts.Host(record.SourceHost)
+
+	return vm.Host == record.TargetHost && from != nil && from != vm.On && !from.Config.Fenced &&
+		slices.Contains(vm.SilentHosts, from.Name)
+}
+
+// sourceSilent returns the error of a VM that has arrived while its source doesn't answer. cause says why, if known.
+func sourceSilent(name, to, from string, cause error) error {
+	return &inventory.Error{
+		VM: name, Host: to, Kind: inventory.ErrUnreachable, Err: cause,
+		Detail: fmt.Sprintf("it has moved to host %q, and it isn't known what host %q, which doesn't answer, still has "+
+			"of it", to, from),
+		Remedy: fmt.Sprintf("Bring host %q back. Or make sure that it is off, then set hosts.%s.fenced = true.", from, from),
+		Next:   inventory.Continue,
+	}
 }
 
 // closeByHost writes into the record what follows from the host that has the VM now. If the VM stayed at its source,

@@ -266,6 +266,10 @@ func (m *move) outcome(ctx, held context.Context, err error) (*inventory.VM, err
 	}
 
 	if silent := m.silentSource(answers); err == nil && now.On == m.to && silent != nil {
+		if !now.Migrating && !now.BrokeInPostCopy() {
+			now.LostCheckpoints = m.bringCheckpoints(after, now) // No later run knows them.
+		}
+
 		return now, silent
 	}
 
@@ -311,12 +315,7 @@ func (m *move) silentSource(answers []inventory.Reply) error {
 		return nil
 	}
 
-	return &inventory.Error{
-		VM: m.vm.Name, Host: m.to.Name, Kind: inventory.ErrUnreachable, Err: answers[i].Err,
-		Detail: fmt.Sprintf("it has moved to host %q, and it isn't known what host %q, which doesn't answer, still has "+
-			"of it", m.to.Name, m.from.Name),
-		Remedy: fmt.Sprintf("Bring host %q back.", m.from.Name), Next: inventory.Continue,
-	}
+	return sourceSilent(m.vm.Name, m.to.Name, m.from.Name, answers[i].Err)
 }
 
 // notStarted returns the error of a move that was given up before its turn came.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/hostset"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // ErrMovedAway means that a VM was moved to a host that isn't configured, so it is not gone.
@@ -88,7 +90,11 @@ func dropOldMoves(ctx context.Context, h *inventory.Host, most, dropped int) err
 		}
 	}
 
-	slices.SortFunc(ids, func(a, b string) int { return began[a].Compare(began[b]) })
+	// Another run may just have begun to write a record that can't be read.
+	ids = slices.SortedFunc(maps.Keys(began), func(a, b string) int { return began[a].Compare(began[b]) })
+	if len(ids) <= most {
+		return nil
+	}
 
 	for _, id := range ids[:len(ids)-most+dropped] {
 		if err := movedAwayNote(strings.TrimPrefix(id, movedAwayUsage)).Remove(ctx, h.Conn); err != nil {
@@ -107,9 +113,14 @@ func ignoreUnsupported(err error) error {
 	return err
 }
 
-// readMove returns the host's record of that VM, nil if there is none, or if it can't be read.
+// readMove returns the host's record of that VM, nil if there is none, or if it can't be read. A host without a secret
+// driver has none: no run moves a VM that it can't lock.
 func readMove(ctx context.Context, h *inventory.Host, uuid string) (*movedAway, error) {
 	text, err := movedAwayNote(uuid).Read(ctx, h.Conn)
+	if errors.Is(err, libvirt.ErrNoSecretDriver) {
+		return nil, nil //nolint:nilnil // No record is not an error.
+	}
+
 	if err != nil || text == "" {
 		return nil, err
 	}
@@ -127,7 +138,8 @@ func readMove(ctx context.Context, h *inventory.Host, uuid string) (*movedAway, 
 func (s *Store) ForgetMove(ctx context.Context, vm *inventory.VM) { s.forgetMoveOn(ctx, vm.On, vm) }
 
 func (s *Store) forgetMoveOn(ctx context.Context, h *inventory.Host, vm *inventory.VM) {
-	if err := movedAwayNote(vm.UUID).Remove(ctx, h.Conn); err != nil {
+	err := movedAwayNote(vm.UUID).Remove(ctx, h.Conn)
+	if err != nil && !errors.Is(err, libvirt.ErrNoSecretDriver) {
 		s.log.WarnContext(ctx, "the record that a VM was moved away was not removed", "name", vm.Name, "host", h.Name,
 			"error", err.Error())
 	}
@@ -141,18 +153,32 @@ func (s *Store) ForgetMoves(ctx context.Context, vm *inventory.VM) {
 	}
 
 	for _, h := range s.hosts.Present() {
-		left := slices.ContainsFunc(vm.Metadata.Migrations, func(m domain.Migration) bool { return m.SourceHost == h.Name })
-		if h == vm.On || left && !slices.Contains(vm.SilentHosts, h.Name) {
+		if h == vm.On || !slices.Contains(vm.SilentHosts, h.Name) && hasLeft(ctx, vm, h) {
 			s.forgetMoveOn(ctx, h, vm)
 		}
 	}
 }
 
+// hasLeft says whether one of the VM's last moves left the host. Another configuration may give the host another name,
+// so that the name counts only if no UUID is recorded.
+func hasLeft(ctx context.Context, vm *inventory.VM, h *inventory.Host) bool {
+	info, err := h.Conn.Info(ctx)
+
+	return slices.ContainsFunc(vm.Metadata.Migrations, func(m domain.Migration) bool {
+		if m.SourceUUID == "" {
+			return m.SourceHost == h.Name
+		}
+
+		return err == nil && m.SourceUUID == info.UUID
+	})
+}
+
 // VerifyNotMoved returns ErrMovedAway if a VM that no host has was moved to a host that isn't configured, as far as a
-// host knows. name is the VM's, "" if it isn't known. Of several such moves, the last counts.
-func (s *Store) VerifyNotMoved(ctx context.Context, uuid, name string) error {
+// host knows. name is the VM's, "" if it isn't known. last is where the VM was last seen. Of several such moves, the
+// last counts. A move to a host that is fenced by now doesn't count.
+func (s *Store) VerifyNotMoved(ctx context.Context, uuid, name string, last inventory.LastKnown) error {
 	var (
-		last       *movedAway
+		latest     *movedAway
 		from       string
 		configured = map[string]bool{}
 	)
@@ -176,20 +202,28 @@ func (s *Store) VerifyNotMoved(ctx context.Context, uuid, name string) error {
 			return err
 		}
 
-		// A fenced host is asked nothing: it may be the target under the same name.
-		fenced := record != nil && s.hosts.Host(record.To) != nil && s.hosts.Host(record.To).Config.Fenced
-		if record == nil || fenced || configured[record.ToUUID] || last != nil && last.Began.After(record.Began) {
+		if record == nil || configured[record.ToUUID] || s.isFenced(record, last) ||
+			latest != nil && latest.Began.After(record.Began) {
 			continue
 		}
 
-		last, from = record, h.Name
+		latest, from = record, h.Name
 	}
 
-	if last == nil {
+	if latest == nil {
 		return nil
 	}
 
-	return last.failed(uuid, name, from)
+	return latest.failed(uuid, name, from)
+}
+
+// isFenced says whether the target of the record is a fenced host, which is asked nothing: it may be the target under
+// the same name, or under the name by which the VM was last seen there.
+func (s *Store) isFenced(record *movedAway, last inventory.LastKnown) bool {
+	named, seen := s.hosts.Host(record.To), s.hosts.Host(last.Host)
+
+	return named != nil && named.Config.Fenced ||
+		seen != nil && seen.Config.Fenced && last.HostUUID != "" && last.HostUUID == record.ToUUID
 }
 
 func (m *movedAway) failed(uuid, name, from string) error {

@@ -30,21 +30,26 @@ func TestAccFaults_preCopy(t *testing.T) {
 			when  func() func() bool
 			harm  func() harm
 			sees  string
+			again []string
 		}{
-			{"libvirtd frozen", func() func() bool { return s.started(s.to) }, func() harm { return daemonFrozen(s.from) }, ""},
+			{
+				"libvirtd frozen", func() func() bool { return s.started(s.to) }, func() harm { return daemonFrozen(s.from) },
+				"", nil,
+			},
 			// Its libvirtd starts the guest once it continues.
 			{
 				"frozen at the handover", func() func() bool { return s.handedOver(s.from) },
 				func() harm { return daemonFrozen(s.to) }, "as Paused (Migration)",
+				nil,
 			},
 			// Its libvirtd wasn't told that the guest runs on the target, and keeps a process without one.
 			{
 				"source frozen at the handover", s.unconfirmed, func() harm { return daemonFrozen(s.from) },
-				"it isn't known what host",
+				"it isn't known what host", []string{"it isn't known what host"},
 			},
 			{
 				"QEMU frozen", func() func() bool { return s.started(s.to) },
-				func() harm { return qemuFrozen(s.from, s.name) }, "",
+				func() harm { return qemuFrozen(s.from, s.name) }, "", nil,
 			},
 		} {
 			if !turn() {
@@ -53,7 +58,8 @@ func TestAccFaults_preCopy(t *testing.T) {
 			from, to := s.from, s.to
 			config(to, "migration_options = { bandwidth = \"2Mi\", progress_timeout = \"10s\" }")
 			s.play(t, struck{
-				fault: c.fault, when: c.when(), harm: c.harm(), fails: true, sees: append([]string{c.sees}, unable...), plan: moves,
+				fault: c.fault, when: c.when(), harm: c.harm(), fails: true, sees: append([]string{c.sees}, unable...),
+				again: c.again, plan: moves,
 			})
 			if here, there := s.state(t, from), s.state(t, to); here != "" || !strings.HasPrefix(there, "running") {
 				t.Errorf("%s: the source has it %q, the target %q", c.fault, here, there)

@@ -269,6 +269,8 @@ type struck struct {
 	// fails says that the apply fails, unless only chance decides that. sees are texts that it prints.
 	fails bool
 	sees  []string
+	// again are texts that another apply prints before the fault is undone: it fails as well. nil: there is none.
+	again []string
 	// plan are texts of the next plan, after the fault.
 	plan []string
 	// chance says that whether the apply fails depends on when the host notices, or on when the apply continues.
@@ -302,6 +304,13 @@ func (s *scene) play(t *testing.T, c struck) {
 	expect(t, c.fault+": the apply", out, c.sees...)
 	if state, tainted := s.tf.State(t, address); state != nil && tainted {
 		t.Errorf("%s: the VM is tainted", c.fault)
+	}
+	if c.again != nil {
+		out, err := s.tf.Try(t, "apply")
+		if err == nil {
+			t.Errorf("%s: another apply before it is undone ended well:\n%s", c.fault, out)
+		}
+		expect(t, c.fault+": another apply", out, c.again...)
 	}
 	undo()
 	s.converge(t, c)

@@ -48,6 +48,24 @@ func TestAccMigration_toAHostOfOthers(t *testing.T) {
 				t.Errorf("left to do with the host of the VM:\n%s", left)
 			}
 
+			// Under another name than that of the run that moved the VM, a fenced host is its host all the same: the VM isn't
+			// one of a host that nobody knows.
+			renamed := func(settings string) string {
+				return acctest.Block{Lab: l, Hosts: []acctest.Host{
+					{Of: l.Host("kvm1")}, {Name: "elsewhere", Of: l.Host("kvm2"), Settings: settings},
+				}}.String() + vm
+			}
+			apply(t, team, renamed(""))
+			team.Config(t, renamed("fenced = true"))
+			plan, want := team.Run, "Plan: 1 to add"
+			if kind == "live" { // The host isn't off.
+				plan, want = team.Fail, "runs on a fenced host"
+			}
+			if out := plan(t, "plan"); !strings.Contains(out, want) {
+				t.Errorf("the plan with the fenced host of the VM doesn't say %q:\n%s", want, out)
+			}
+			apply(t, team, acctest.Config(l)+vm)
+
 			to("kvm1")
 			team.Config(t, acctest.OneHost(l)+vm)
 			if left, empty := team.Empty(t); !empty {

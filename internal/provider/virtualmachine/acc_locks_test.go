@@ -31,6 +31,13 @@ func TestAccVirtualMachine_hostWithoutLocks(t *testing.T) {
 		t.Errorf("changed without a lock: %v", err)
 	}
 
+	// Such a host has no record of where a VM was moved to: a VM that it lost is gone, and would be created.
+	kept := l.Virsh(t, own.Name, "dumpxml", "--inactive", name)
+	l.Virsh(t, own.Name, "undefine", name)
+	expect(t, tf.Fail(t, "plan"), "No host can take the VM", "has no secret driver")
+	l.Run(t, own.Name, "sh", "-ec", "cat >/run/kept.xml <<'END'\n"+kept+"\nEND")
+	l.Virsh(t, own.Name, "define", "/run/kept.xml")
+
 	restart = l.KillLibvirtd(t, own)
 	l.Run(t, own.Name, "sh", "-ec", "umount /usr/lib/*/libvirt/connection-driver")
 	restart()

@@ -138,7 +138,7 @@ func (r *Resource) Read(ctx context.Context, req resource.ReadRequest, resp *res
 	seen, err := r.observeVM(ctx, &state)
 	if isGone(err) {
 		// It may run on a host that only another configuration has.
-		err = cmp.Or(r.Data.Fleet.VerifyNotMoved(ctx, text(state.ID), text(state.Name)), err)
+		err = cmp.Or(r.Data.Fleet.VerifyNotMoved(ctx, text(state.ID), text(state.Name), state.lastKnown()), err)
 	}
 	switch {
 	case isGone(err):
