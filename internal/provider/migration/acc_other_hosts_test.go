@@ -63,11 +63,10 @@ func TestAccMigration_toAHostOfOthers(t *testing.T) {
 			if out := plan(t, "plan"); !strings.Contains(out, want) {
 				t.Errorf("the plan with the fenced host of the VM doesn't say %q:\n%s", want, out)
 			}
-			apply(t, team, renamed(""))
-			apply(t, team, acctest.Config(l)+vm)
-			team.Run(t, "apply", "-refresh-only")
+			team.Config(t, renamed(""))
 
 			to("kvm1")
+			team.Run(t, "apply", "-refresh-only")
 			team.Config(t, acctest.OneHost(l)+vm)
 			if left, empty := team.Empty(t); !empty {
 				t.Errorf("left to do with the VM that is back:\n%s", left)
