@@ -48,8 +48,7 @@ func TestAccMigration_toAHostOfOthers(t *testing.T) {
 				t.Errorf("left to do with the host of the VM:\n%s", left)
 			}
 
-			// Under another name than that of the run that moved the VM, a fenced host is its host all the same: the VM isn't
-			// one of a host that nobody knows.
+			// Under another name than that of the run that moved the VM, a fenced host is its host all the same.
 			renamed := func(settings string) string {
 				return acctest.Block{Lab: l, Hosts: []acctest.Host{
 					{Of: l.Host("kvm1")}, {Name: "elsewhere", Of: l.Host("kvm2"), Settings: settings},
@@ -64,9 +63,10 @@ func TestAccMigration_toAHostOfOthers(t *testing.T) {
 			if out := plan(t, "plan"); !strings.Contains(out, want) {
 				t.Errorf("the plan with the fenced host of the VM doesn't say %q:\n%s", want, out)
 			}
-			apply(t, team, acctest.Config(l)+vm)
+			team.Config(t, renamed(""))
 
 			to("kvm1")
+			team.Run(t, "apply", "-refresh-only")
 			team.Config(t, acctest.OneHost(l)+vm)
 			if left, empty := team.Empty(t); !empty {
 				t.Errorf("left to do with the VM that is back:\n%s", left)
