@@ -11,9 +11,9 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/migration"
 )
 
-// CloseRecord completes the record of a finished migration, and does what its run would have done. While the source of a
-// VM that has arrived doesn't answer, the record stays open, and CloseRecord returns an error: the source may still have
-// a process of the VM, and only by an open record a run ends that process.
+// CloseRecord completes the record of a finished migration, and does what its run would have done. While the source of
+// a VM that has arrived doesn't answer, the record stays open, and CloseRecord returns an error: the source may still
+// have a process of the VM, and a run ends that process only if the record is open.
 func (rec *Recovery) CloseRecord(
 	ctx context.Context, vm *inventory.VM, record domain.Migration, aborted error,
 ) (*inventory.VM, error) {

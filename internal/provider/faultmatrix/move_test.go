@@ -45,7 +45,8 @@ func TestAccFaults_preCopy(t *testing.T) {
 			// Its libvirtd wasn't told that the guest runs on the target, and keeps a process without one.
 			{
 				"source frozen at the handover", s.unconfirmed, func() harm { return daemonFrozen(s.from) },
-				"it isn't known what host", []string{"it isn't known what host"},
+				"it isn't known what host",
+				[]string{"it isn't known what host"},
 			},
 			{
 				"QEMU frozen", func() func() bool { return s.started(s.to) },

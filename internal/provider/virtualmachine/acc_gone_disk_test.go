@@ -62,6 +62,7 @@ func TestAccVirtualMachine_goneDisk(t *testing.T) {
 	for _, at := range []string{file, volume} {
 		l.Run(t, "kvm1", "mv", at+".away", at)
 	}
+	l.RefreshPool(t, "kvm1") // Another test may have done so while they were away.
 	expect(t, tf.Fail(t, "apply"), "because of disks.own.pool:", made, "remove the disk from disks as a change of its own",
 		"then declare it again")
 	// Terraform plans the change also if it is to replace the VM. Of a tainted VM, it plans only the new one.

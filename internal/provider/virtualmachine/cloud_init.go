@@ -102,8 +102,8 @@ func (p planning) lostMediumDrive(c domain.Change) bool {
 	return c.Path == "disks."+domain.MediumKey && isSet(p.config.CloudInit) && isLeftFirstBoot(p.state.CloudInit)
 }
 
-// instance returns the instance ID that cloud-init reads from the medium of the VM with that id. It reports false if the
-// ID isn't known, as with meta data that is write-only.
+// instance returns the instance ID that cloud-init reads from the medium of the VM with that id. It reports false if
+// the ID isn't known, as with meta data that is write-only.
 func (m *model) instance(id types.String) (string, bool) {
 	a := open(m.CloudInit)
 	seed := firstboot.NoCloud{InstanceID: text(a.string("instance_id")), MetaData: text(a.string("meta_data"))}
