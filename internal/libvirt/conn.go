@@ -14,8 +14,8 @@ const (
 	keepaliveInterval = 5
 	keepaliveCount    = 5
 	// keepaliveNever leaves it to the bridge to end a connection whose daemon is silent. libvirt's client still sends
-	// keepalive requests. If the client itself ended a connection that several calls wait on, it might crash: before 10.1,
-	// a thread that was woken up leaves a source in the connection's event loop that points into its stack.
+	// keepalive requests. If the client itself ended a connection that several calls wait on, it might crash: see
+	// socketBridge.hangUp.
 	keepaliveNever = 1 << 20
 )
 

@@ -33,7 +33,7 @@ type socketBridge struct {
 	early *earlyAnswers // nil if all questions wait for the daemon's answer
 	// refuses says that libvirt's client may not log in with SASL, and refused that it tried to.
 	refuses, refused bool
-	local            net.Conn
+	local            *net.UnixConn
 	cut              bool
 	// leaving says that libvirt's client is closing the connection.
 	leaving bool
@@ -134,8 +134,16 @@ func (b *socketBridge) beforeEnd(f func()) {
 	b.first = f
 }
 
-// wait returns when all goroutines of the bridge have ended.
-func (b *socketBridge) wait() { b.running.Wait() }
+// wait returns when all goroutines of the bridge have ended. It must be called after stop, when libvirt's client makes
+// no calls on the stream any more.
+func (b *socketBridge) wait() {
+	b.mu.Lock()
+	if b.local != nil {
+		_ = b.local.Close()
+	}
+	b.mu.Unlock()
+	b.running.Wait()
+}
 
 // stop cuts the stream and returns at once. libvirt's calls on the stream fail. It reports whether the stream was still
 // open.
@@ -152,7 +160,7 @@ func (b *socketBridge) stop() bool {
 		b.first()
 	}
 	if b.local != nil {
-		_ = b.local.Close()
+		b.hangUp(b.local)
 	}
 	if b.ended != nil {
 		b.running.Go(b.ended)
@@ -160,6 +168,18 @@ func (b *socketBridge) stop() bool {
 	// Closing a stream within a connection that has stalled may block, because it sends a message.
 	b.running.Go(func() { _ = b.remote.Close() })
 	return true
+}
+
+// hangUp lets libvirt's client read the end of the stream, and takes what the client still writes until it closes its
+// end. If such a write failed, the client might crash, before libvirt 10.3 (CVE-2024-4418): a call that another call
+// wakes up leaves a source in the connection's event loop that points into its stack. As long as a call ends because it
+// has read something, the event loop has fired these sources before. After a failed write, the next call fires them.
+func (b *socketBridge) hangUp(local *net.UnixConn) {
+	_ = local.CloseWrite()
+	b.running.Go(func() {
+		_, _ = io.Copy(io.Discard, local)
+		_ = local.Close()
+	})
 }
 
 func (b *socketBridge) closeListener() {
@@ -182,9 +202,11 @@ func (b *socketBridge) run() {
 	b.mu.Lock()
 	b.local = local
 	cut, early := b.cut, b.early
+	if cut {
+		b.hangUp(local)
+	}
 	b.mu.Unlock()
 	if cut {
-		_ = local.Close()
 		return
 	}
 	var copies sync.WaitGroup
@@ -204,7 +226,7 @@ const copyBytes = 32 << 10
 
 // passCalls copies what libvirt's client sends. The client writes a message at a time, and while it opens or closes a
 // connection, it writes the next one only after an answer: so what is read at a time is one message.
-func (b *socketBridge) passCalls(local net.Conn, early *earlyAnswers) {
+func (b *socketBridge) passCalls(local *net.UnixConn, early *earlyAnswers) {
 	buffer := make([]byte, copyBytes)
 	for {
 		n, err := local.Read(buffer)
@@ -295,7 +317,7 @@ func (b *socketBridge) endWhenSilent() {
 }
 
 // acceptOwn accepts the first connection from our own process and closes others.
-func acceptOwn(listener *net.UnixListener) (net.Conn, error) {
+func acceptOwn(listener *net.UnixListener) (*net.UnixConn, error) {
 	for {
 		conn, err := listener.AcceptUnix()
 		if err != nil {
