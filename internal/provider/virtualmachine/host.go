@@ -2,10 +2,12 @@ package virtualmachine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet"
@@ -36,10 +38,12 @@ func (p planning) onNextHost() planning {
 }
 
 // planMove plans that the VM is on the host that it is pinned to, even if another tool moved it.
-func (p planning) planMove(m *model) {
+func (p planning) planMove(o *outcome) {
+	m := &o.planned
 	switch {
 	case p.config.Host.IsUnknown():
 		m.CurrentHost = types.StringUnknown()
+		o.diags.Append(p.mayMoveWarning())
 	case p.moveTarget() != "":
 		m.CurrentHost = types.StringValue(p.moveTarget())
 	default:
@@ -49,6 +53,14 @@ func (p planning) planMove(m *model) {
 	// The reason will be the migration. The addresses may have been known only from DHCP leases on the old host.
 	m.StatusReason = types.StringUnknown()
 	m.IPAddresses = types.MapUnknown(addressesType.ElemType)
+}
+
+// mayMoveWarning says that the plan doesn't know where the VM is to be.
+func (p planning) mayMoveWarning() diag.Diagnostic {
+	return diag.NewAttributeWarningDiagnostic(path.Root("host"), "Virtual machine may be moved: "+text(p.state.Name),
+		fmt.Sprintf("host of virtual machine %q is known only in the apply, which moves the VM from host %q if it is another "+
+			"one. This plan didn't check whether the VM can move.\n\nTo see it in the plan, first apply what host refers to, "+
+			"with -target.", text(p.state.Name), text(p.state.CurrentHost)))
 }
 
 // expectMove lets the checks of a running VM's move begin without a wait for connections.

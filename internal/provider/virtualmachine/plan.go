@@ -122,7 +122,7 @@ func (p planning) plan() outcome {
 	}
 	p.warnAboutDefinition(&o, have, want, existing)
 	p.planPower(&o, need)
-	p.planMove(&o.planned)
+	p.planMove(&o)
 	o.changed = !equal(&o.planned, p.state)
 	p.warnTakenBack(&o, taken)
 	if !o.changed {

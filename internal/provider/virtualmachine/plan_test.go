@@ -535,6 +535,7 @@ func TestPlan_host(t *testing.T) {
 		"pinned to a host that isn't known yet": {
 			before: minimal.with(in{"host": "kvm1"}), config: minimal.with(in{"host": unknownMark}),
 			changes: "host current_host location status_reason ip_addresses",
+			says:    []string{"Warning: Virtual machine may be moved: web", "from host \"kvm1\"", "@host"},
 			planned: func(t *testing.T, m *model) {
 				t.Helper()
 				wantValue(t, "current_host", m.CurrentHost, types.StringUnknown())
