@@ -151,7 +151,7 @@ func (m *Manager) stopWith(ctx context.Context, vm *inventory.VM, how stopOption
 		return inventory.OutcomeNotRunning, nil
 	}
 
-	now, err := m.awaitSaved(ctx, vm)
+	now, _, err := m.awaitSaved(ctx, vm)
 	if err != nil {
 		return "", err
 	}
@@ -219,9 +219,13 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 	}
 
 	// Its state may have changed meanwhile.
-	now, err := m.awaitSaved(ctx, vm)
+	now, waited, err := m.awaitSaved(ctx, vm)
 	if err != nil || !now.Active {
 		return outcome, err
+	}
+
+	if waited { // libvirt didn't ask the guest while its memory was written, so it has another grace period.
+		return m.shutDownOrDestroy(ctx, now, how)
 	}
 
 	if err := errors.Join(refuseIOError(now, how), refuseLoading(now, how)); err != nil {
