@@ -104,6 +104,12 @@ func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (after *inve
 		}
 	}
 
+	if waited { // The job may have ended after the state was read.
+		if now, err = vm.On.Conn.Domain(ctx, vm.UUID); err != nil && !inventory.IsNotFound(err) {
+			return nil, true, err
+		}
+	}
+
 	return withState(vm, now), waited, nil
 }
 
