@@ -40,6 +40,7 @@ func (t JobType) Active() bool { return t == JobBounded || t == JobUnbounded }
 const (
 	OperationSave         = "Save"
 	OperationDump         = "Dump"
+	OperationSnapshot     = "Snapshot"
 	OperationMigrationIn  = "MigrationIn"
 	OperationMigrationOut = "MigrationOut"
 	OperationBackup       = "Backup"
@@ -52,7 +53,7 @@ var jobOperationNames = []string{
 	golibvirt.DOMAIN_JOB_OPERATION_RESTORE:         "Restore",
 	golibvirt.DOMAIN_JOB_OPERATION_MIGRATION_IN:    OperationMigrationIn,
 	golibvirt.DOMAIN_JOB_OPERATION_MIGRATION_OUT:   OperationMigrationOut,
-	golibvirt.DOMAIN_JOB_OPERATION_SNAPSHOT:        "Snapshot",
+	golibvirt.DOMAIN_JOB_OPERATION_SNAPSHOT:        OperationSnapshot,
 	golibvirt.DOMAIN_JOB_OPERATION_SNAPSHOT_REVERT: "SnapshotRevert",
 	golibvirt.DOMAIN_JOB_OPERATION_DUMP:            OperationDump,
 	golibvirt.DOMAIN_JOB_OPERATION_BACKUP:          OperationBackup,

@@ -47,6 +47,8 @@ const (
 	ReasonMigrated       = "Migrated"
 	ReasonPostcopy       = "Postcopy"
 	ReasonPostcopyFailed = "PostcopyFailed"
+	// ReasonSaved is the reason of a domain that is off because its memory was written to a file.
+	ReasonSaved = "Saved"
 )
 
 // unknownName is the name of numbers that a later libvirt may add.
@@ -95,7 +97,7 @@ var reasonNames = map[DomainState][]string{
 		golibvirt.DOMAIN_SHUTOFF_DESTROYED:     "Destroyed",
 		golibvirt.DOMAIN_SHUTOFF_CRASHED:       "Crashed",
 		golibvirt.DOMAIN_SHUTOFF_MIGRATED:      ReasonMigrated,
-		golibvirt.DOMAIN_SHUTOFF_SAVED:         "Saved",
+		golibvirt.DOMAIN_SHUTOFF_SAVED:         ReasonSaved,
 		golibvirt.DOMAIN_SHUTOFF_FAILED:        "Failed",
 		golibvirt.DOMAIN_SHUTOFF_FROM_SNAPSHOT: "FromSnapshot",
 		golibvirt.DOMAIN_SHUTOFF_DAEMON:        "Daemon",

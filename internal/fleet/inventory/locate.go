@@ -194,6 +194,7 @@ func Locate(answers []Reply, uuid string, last LastKnown) (*VM, error) {
 	vm.StartInterrupted = restored && vm.startsFromSaved()
 	vm.RestoredPaused = restored && !vm.StartInterrupted
 	vm.Migrating = migrating && !vm.Stranded && !restored
+	vm.LeftSource = leftSource(active)
 	vm.ActiveHosts, vm.HostStates = roles(active, vm.Migrating), statesOf(active)
 
 	return vm, nil

@@ -271,12 +271,42 @@ func (vm *VM) RequireIdle() error {
 		}
 	case !vm.Migrating:
 		return nil
+	case vm.LeftSource != "" && vm.OpenMigration() == nil: // A run ends its own.
+		return &Error{
+			VM: vm.Name, Host: vm.Host, Kind: ErrBusy,
+			Detail: fmt.Sprintf("it runs on host %q with all of its memory, and the user or tool that migrated it in "+
+				"post-copy hasn't ended the migration at its source, host %q", vm.Host, vm.LeftSource),
+			Remedy: fmt.Sprintf("If that tool has ended, run \"virsh destroy %s\" on host %q, only there: the guest "+
+				"needs nothing of that process.", vm.UUID, vm.LeftSource),
+			Next: Retry,
+		}
 	}
 
 	return &Error{
 		VM: vm.Name, Host: vm.Host, Kind: ErrBusy, Detail: "it is being migrated",
 		Remedy: "Wait for the migration to end, or abort it with virsh domjobabort.", Next: Retry,
 	}
+}
+
+// leftSource returns the source of a post-copy migration all of whose memory has arrived, if it still has its process;
+// "" for none. libvirt takes a guest as migrated only once the target has all of it. Only the source is paused for
+// post-copy then.
+func leftSource(active []Reply) string {
+	if len(active) != 2 {
+		return ""
+	}
+
+	for i, a := range active {
+		source, target := a.Domain, active[1-i].Domain
+		sent := source.Reason == libvirt.ReasonPostcopy || source.Reason == libvirt.ReasonPostcopyFailed
+
+		if source.State == libvirt.Paused && sent && target.State == libvirt.Running &&
+			target.Reason == libvirt.ReasonMigrated {
+			return a.Host.Name
+		}
+	}
+
+	return ""
 }
 
 // LeftMoving reports whether a migration by this provider, whose end is not recorded, is running or failed in

@@ -25,7 +25,7 @@ func (vm *VM) restartReason() string {
 	}
 
 	switch vm.Reason {
-	case "Saved", "FromSnapshot", libvirt.ReasonMigrated:
+	case libvirt.ReasonSaved, "FromSnapshot", libvirt.ReasonMigrated:
 		return ""
 	}
 

@@ -31,6 +31,9 @@ type VM struct {
 	// StartInterrupted says that its guest is paused in the same way because a run started it from saved memory, and
 	// didn't get to resume it.
 	StartInterrupted bool
+	// LeftSource is the source of a post-copy migration that still has a process of it, although all of its memory has
+	// arrived on its host; "" for none.
+	LeftSource string
 	// ActiveHosts are the hosts that have a hypervisor process of it.
 	ActiveHosts map[string]status.Role
 	// HostStates are the states of these processes, by libvirt's names.

@@ -20,3 +20,18 @@ func (m *Manager) mayHaveVariables(ctx context.Context, h *inventory.Host, d pla
 
 	return there || !known
 }
+
+// startFresh starts a VM with new firmware variables, if the host supports that.
+func startFresh(ctx context.Context, h *inventory.Host, vm *inventory.VM) error {
+	info, err := h.Conn.Info(ctx)
+	if err != nil {
+		return err
+	}
+
+	// Saved memory requires the firmware with which it was saved.
+	if vm.ManagedSave || !placement.ResetsNVRAM(info) {
+		return h.Conn.StartDomain(ctx, vm.UUID)
+	}
+
+	return h.Conn.StartDomainFresh(ctx, vm.UUID)
+}

@@ -115,21 +115,6 @@ func (m *Manager) rewriteMetadata(
 	return err
 }
 
-// startFresh starts a VM with new firmware variables, if the host supports that.
-func startFresh(ctx context.Context, h *inventory.Host, vm *inventory.VM) error {
-	info, err := h.Conn.Info(ctx)
-	if err != nil {
-		return err
-	}
-
-	// Saved memory requires the firmware with which it was saved.
-	if vm.ManagedSave || !placement.ResetsNVRAM(info) {
-		return h.Conn.StartDomain(ctx, vm.UUID)
-	}
-
-	return h.Conn.StartDomainFresh(ctx, vm.UUID)
-}
-
 // Stop shuts the guest down and returns how the VM came to be off. It asks the guest agent, then presses the power
 // button repeatedly until the grace period is over, then destroys the VM. It returns an error if the VM is off here
 // only because it was moved to another host meanwhile.
@@ -151,7 +136,7 @@ func (m *Manager) stopWith(ctx context.Context, vm *inventory.VM, how stopOption
 		return inventory.OutcomeNotRunning, nil
 	}
 
-	now, err := m.awaitSaved(ctx, vm)
+	now, _, err := m.awaitSaved(ctx, vm)
 	if err != nil {
 		return "", err
 	}
@@ -219,9 +204,13 @@ func (m *Manager) shutDownOrDestroy(ctx context.Context, vm *inventory.VM, how s
 	}
 
 	// Its state may have changed meanwhile.
-	now, err := m.awaitSaved(ctx, vm)
+	now, waited, err := m.awaitSaved(ctx, vm)
 	if err != nil || !now.Active {
 		return outcome, err
+	}
+
+	if waited { // libvirt didn't ask the guest while its memory was written, so it has another grace period.
+		return m.shutDownOrDestroy(ctx, now, how)
 	}
 
 	if err := errors.Join(refuseIOError(now, how), refuseLoading(now, how)); err != nil {

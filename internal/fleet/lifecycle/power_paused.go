@@ -18,6 +18,9 @@ import (
 // at 100 MB/s take eleven minutes.
 const savingLimit = 30 * time.Minute
 
+// jobLimit is how long the hypervisor process is asked which job it runs. It may hang, and is to be stopped anyway.
+const jobLimit = 5 * time.Second
+
 // savesMemory reports whether libvirt has paused the VM while it writes the memory to a file, for a save, a dump or a
 // snapshot. The pause ends by itself.
 func savesMemory(d *libvirt.Domain) bool {
@@ -33,37 +36,81 @@ func savesMemory(d *libvirt.Domain) bool {
 	}
 }
 
-// awaitSaved waits until the VM's memory is no longer being written to a file, and returns the VM in its state then. A
-// VM that its host no longer has is returned as off.
-func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (*inventory.VM, error) {
+// memoryWriter returns what writes the VM's memory to a file, "" if nothing is known to. During a dump or a snapshot
+// with --live the guest runs on, and is then paused as for a migration: only the job tells. libvirt doesn't ask the
+// guest to shut down meanwhile.
+func memoryWriter(ctx context.Context, vm *inventory.VM, d *libvirt.Domain) string {
+	if savesMemory(d) {
+		return d.Reason
+	}
+
+	if d == nil || !d.Active() {
+		return ""
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, jobLimit)
+	defer cancel()
+
+	job, err := vm.On.Conn.Job(ctx, vm.UUID)
+	if err != nil || job == nil {
+		return ""
+	}
+
+	switch job.Operation {
+	case libvirt.OperationSave, libvirt.OperationDump, libvirt.OperationSnapshot:
+		return job.Operation
+	default:
+		return ""
+	}
+}
+
+// awaitSaved waits until the VM's memory is no longer being written to a file, and returns the VM in its state then,
+// and whether it had to wait. A VM that its host no longer has is returned as off.
+func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (after *inventory.VM, waited bool, err error) {
 	waiting, cancel := context.WithTimeout(ctx, savingLimit)
 	defer cancel()
 
-	var now *libvirt.Domain
+	var (
+		now    *libvirt.Domain
+		writer string
+	)
 
-	_, err := inventory.Await(waiting, vm, func(d *libvirt.Domain) bool {
-		if savesMemory(d) && now == nil {
-			m.log.InfoContext(ctx, "waiting for the guest's memory to be written", "name", vm.Name, "host", vm.Host,
-				"reason", d.Reason)
-		}
-
+	_, err = inventory.Await(waiting, vm, func(d *libvirt.Domain) bool {
 		now = d
 
-		return !savesMemory(d)
+		writes := memoryWriter(waiting, vm, d)
+		if writes == "" {
+			return true
+		}
+
+		if !waited {
+			m.log.InfoContext(ctx, "waiting for the guest's memory to be written", "name", vm.Name, "host", vm.Host,
+				"reason", writes)
+		}
+
+		writer, waited = writes, true
+
+		return false
 	})
 
 	switch {
-	case err != nil && now == nil:
-		return nil, err
+	case err != nil && !waited:
+		return nil, false, err
 	case err != nil:
-		return nil, &inventory.Error{
+		return nil, true, &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy, Err: err,
-			Detail: fmt.Sprintf("its memory is still being written to a file (%s), and it was not forced off", now.Reason),
+			Detail: fmt.Sprintf("its memory is still being written to a file (%s), and it was not forced off", writer),
 			Remedy: "Wait for that to end, or abort it with virsh domjobabort.", Next: inventory.Retry,
 		}
 	}
 
-	return withState(vm, now), nil
+	if waited { // The job may have ended after the state was read.
+		if now, err = vm.On.Conn.Domain(ctx, vm.UUID); err != nil && !inventory.IsNotFound(err) {
+			return nil, true, err
+		}
+	}
+
+	return withState(vm, now), waited, nil
 }
 
 // withState returns the VM in the state that its host reports now. If now is nil, the host has no such VM, and the VM
