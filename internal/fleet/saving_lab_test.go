@@ -12,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/domain"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/fleettest"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
+	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/placement"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/lab"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
@@ -143,5 +145,40 @@ func whileWritten(
 	if now, err := vm.On.Conn.Domain(t.Context(), vm.UUID); err != nil || now.Active() ||
 		(now.Reason == libvirt.ReasonSaved) != (command[0] == "save") {
 		t.Errorf("after the save: %+v, %v", now, err)
+	}
+}
+
+// A guest whose memory a user has written to a file, while it was to shut down for a restart, isn't booted afresh: what
+// it writes then would make the file dangerous.
+func TestLab_restartSeesThatItWasSaved(t *testing.T) {
+	t.Parallel()
+
+	l := lab.Open(t)
+	f := labFleet(t, l, t.Name(), nil)
+
+	d := light(t, l, "saved", nil)
+	d.Metadata.Host = "kvm1"
+	d.Spec.Memory = domain.Memory{Size: new(uint64(128 << 20)), MaxSize: new(uint64(512 << 20))}
+	d.Metadata.TerminationGracePeriod = new(5 * time.Minute)
+	vm := create(t, f, l, d)
+	file := "/var/lib/libvirt/" + vm.Name + ".save"
+
+	listen(f, &onLog{Message: "shutting down guest", Do: func() { l.Virsh(t, "kvm1", "save", vm.UUID, file) }})
+	t.Cleanup(func() { _ = os.Remove(l.Host("kvm1").Path(file)) })
+
+	d.Spec.Memory.MaxSize, d.UpdatePolicy = new(uint64(1<<30)), placement.PolicyRestart
+
+	now, err := f.Update(t.Context(), vm.UUID, lastOf(vm), d)
+	if !errors.Is(err, inventory.ErrBusy) || !strings.Contains(err.Error(), "saved to a file") || now == nil || now.Active {
+		t.Errorf("%+v, %v; want to be told that it was saved", now, err)
+	}
+
+	l.Virsh(t, "kvm1", "restore", file)
+
+	d.Metadata.TerminationGracePeriod = new(time.Duration(0))
+
+	if now, err = f.Update(t.Context(), vm.UUID, lastOf(vm), d); err != nil || !now.Active ||
+		*now.LiveSpec.Memory.MaxSize != 1<<30 {
+		t.Errorf("%+v, %v", now, err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/move"
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/records"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // DeleteReport says how a VM was removed.
@@ -298,14 +297,8 @@ func (m *Manager) verifyNotSaved(ctx context.Context, vm *inventory.VM) error {
 		return nil
 	case err != nil:
 		return err
-	case d.State == libvirt.Shutoff && d.Reason == libvirt.ReasonSaved && !d.ManagedSave:
-		return &inventory.Error{
-			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
-			Detail: "its memory was saved to a file while it was to be deleted, as by \"virsh save\"; it was not deleted",
-			Remedy: fmt.Sprintf("Run \"virsh restore <file>\" on host %q to keep the guest; otherwise its disks are deleted, "+
-				"and the file is worthless.", vm.Host),
-			Next: inventory.Replan,
-		}
+	case withState(vm, d).SavedToFile():
+		return savedMeanwhile(vm, "deleted")
 	case d.ManagedSave:
 		return &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,

@@ -113,6 +113,17 @@ func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (after *inve
 	return withState(vm, now), waited, nil
 }
 
+// savedMeanwhile is the error that a user has written the VM's memory to a file instead of what was to be done.
+func savedMeanwhile(vm *inventory.VM, done string) error {
+	return &inventory.Error{
+		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
+		Detail: fmt.Sprintf("its memory was saved to a file while it was to be %s, as by \"virsh save\"; it was not %[1]s", done),
+		Remedy: fmt.Sprintf("Run \"virsh restore <file>\" on host %q to keep the guest. Once it is %s, the file is worthless.",
+			vm.Host, done),
+		Next: inventory.Replan,
+	}
+}
+
 // withState returns the VM in the state that its host reports now. If now is nil, the host has no such VM, and the VM
 // is off.
 func withState(vm *inventory.VM, now *libvirt.Domain) *inventory.VM {

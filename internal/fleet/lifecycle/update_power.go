@@ -115,6 +115,10 @@ func (u *update) changePower(ctx context.Context) error {
 			return err
 		}
 
+		if starts && u.vm.SavedToFile() {
+			return savedMeanwhile(u.vm, "restarted")
+		}
+
 		// The VM ran here until now, so it runs on no host that doesn't answer.
 		u.vm.SilentHosts = nil
 

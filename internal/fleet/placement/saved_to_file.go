@@ -4,13 +4,12 @@ import (
 	"fmt"
 
 	"github.com/virtfleet/terraform-provider-virtfleet/internal/fleet/inventory"
-	"github.com/virtfleet/terraform-provider-virtfleet/internal/libvirt"
 )
 
 // WarnSaved warns if the memory of the VM, which is off, was saved to a file of which libvirt knows nothing more, as
 // by "virsh save": what is done to the VM makes the file dangerous. does says what is done, as a sentence.
 func WarnSaved(vm *inventory.VM, does string) []inventory.Problem {
-	if vm.Active || vm.ManagedSave || vm.Reason != libvirt.ReasonSaved {
+	if !vm.SavedToFile() {
 		return nil
 	}
 
