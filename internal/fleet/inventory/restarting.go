@@ -52,4 +52,6 @@ func (vm *VM) CarriedRestart() *domain.Restarting {
 
 // SavedToFile reports whether the VM is off because its memory was written to a file of which libvirt knows nothing
 // more, as by "virsh save".
-func (vm *VM) SavedToFile() bool { return !vm.Active && !vm.ManagedSave && vm.Reason == libvirt.ReasonSaved }
+func (vm *VM) SavedToFile() bool {
+	return !vm.Active && !vm.ManagedSave && vm.Reason == libvirt.ReasonSaved
+}
