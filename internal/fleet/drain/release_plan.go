@@ -345,6 +345,9 @@ func (r *releaseRun) decidePower(vm *inventory.VM, s hostrecord.RecordedStep) de
 		return decision{}
 	case r.startsAgain(s) && vm.ManagedSave:
 		return decision{does: resumes}
+	case r.startsAgain(s) && s.Result == hostrecord.ResultShutDown && vm.SavedToFile():
+		return decision{unrestored: fmt.Sprintf("stays off on host %q, because its memory was saved to a file meanwhile: to "+
+			"continue the saved guest, run \"virsh restore <file>\" there", vm.Host)}
 	case r.startsAgain(s):
 		return decision{does: starts}
 	case !r.completed(s) && s.Asked() && strategy != status.Always:

@@ -154,7 +154,7 @@ func (d *drainRun) suspendAutostart(ctx context.Context, i int, vm *inventory.VM
 func (dr *Drainer) shutDownForEviction(
 	ctx context.Context, vm *inventory.VM, forcedOff func(hostrecord.ForcedOff),
 ) error {
-	outcome, err := dr.lifecycle.Stop(ctx, vm, inventory.GracePeriod(vm.Metadata))
+	outcome, err := dr.lifecycle.StopToReturn(ctx, vm, inventory.GracePeriod(vm.Metadata), "evicted")
 	if err == nil && outcome.Forced() {
 		forcedOff(hostrecord.ForcedOff{Name: vm.Name, Host: vm.Host, How: string(outcome)})
 	}
@@ -169,15 +169,15 @@ func (d *drainRun) noteForcedOff(i int, f hostrecord.ForcedOff) {
 	d.mu.Unlock()
 }
 
-// startAfterMove starts a VM that was to leave a host, on its current host, unless it runs, or its configuration turns
-// it off by now. ranHere says that this run saw the VM run and shut it down, so that it can't run on a host that
+// startAfterMove starts a VM that was to leave a host, on its current host, unless it runs, its configuration turns it
+// off by now, or a user has saved its memory to a file. ranHere says that this run saw the VM run and shut it down, so that it can't run on a host that
 // doesn't answer. haltedBefore says that its configuration turned it off before, and that it ran all the same.
 // restarted says that it was not moved, and was started on the host that it was to leave.
 func (dr *Drainer) startAfterMove(
 	ctx context.Context, from *inventory.Host, uuid string, last inventory.LastKnown, ranHere, haltedBefore bool,
 ) (restarted bool, err error) {
 	err = dr.mover.WithVMLocked(ctx, uuid, last, "starting", func(ctx context.Context, vm *inventory.VM) error {
-		if vm.Active || vm.Metadata.RunStrategy == status.Halted && !haltedBefore {
+		if vm.Active || vm.SavedToFile() || vm.Metadata.RunStrategy == status.Halted && !haltedBefore {
 			return nil
 		}
 
@@ -256,6 +256,11 @@ func (dr *Drainer) moveCold(
 	}
 
 	starts, shut, halted := s.Ran, false, s.Halted
+
+	if err := lifecycle.SavedMeanwhile(vm, "moved"); err != nil && starts {
+		return move.SourceFiles{}, err // On the other host, nothing would tell that it was saved.
+	}
+
 	request := move.Request{
 		Target: s.Target, Options: o, Priority: admission.PriorityMaintenance, Starts: starts, RemoveOriginals: remove,
 	}

@@ -297,8 +297,6 @@ func (m *Manager) verifyNotSaved(ctx context.Context, vm *inventory.VM) error {
 		return nil
 	case err != nil:
 		return err
-	case withState(vm, d).SavedToFile():
-		return savedMeanwhile(vm, "deleted")
 	case d.ManagedSave:
 		return &inventory.Error{
 			VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
@@ -306,7 +304,7 @@ func (m *Manager) verifyNotSaved(ctx context.Context, vm *inventory.VM) error {
 			Remedy: "Start it again to keep what was saved; otherwise that is deleted with it.", Next: inventory.Replan,
 		}
 	default:
-		return nil
+		return SavedMeanwhile(withState(vm, d), "deleted")
 	}
 }
 

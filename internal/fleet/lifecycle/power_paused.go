@@ -113,15 +113,38 @@ func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (after *inve
 	return withState(vm, now), waited, nil
 }
 
-// savedMeanwhile is the error that a user has written the VM's memory to a file instead of what was to be done.
-func savedMeanwhile(vm *inventory.VM, done string) error {
+// SavedMeanwhile returns the error that a user has written the VM's memory to a file instead of what was to be done with
+// the VM: "moved", for example. It returns nil if the VM isn't off for that.
+func SavedMeanwhile(vm *inventory.VM, done string) error {
+	if !vm.SavedToFile() {
+		return nil
+	}
+
 	return &inventory.Error{
 		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
 		Detail: fmt.Sprintf("its memory was saved to a file while it was to be %s, as by \"virsh save\"; it was not %[1]s", done),
-		Remedy: fmt.Sprintf("Run \"virsh restore <file>\" on host %q to keep the guest. Once it is %s, the file is worthless.",
-			vm.Host, done),
+		Remedy: fmt.Sprintf("To continue the saved guest, run \"virsh restore <file>\" on host %q. Otherwise delete the file: "+
+			"once the VM is started or deleted, it is worthless.", vm.Host),
 		Next: inventory.Replan,
 	}
+}
+
+// StopToReturn is Stop for a VM that is to be started again. If a user has written its memory to a file meanwhile, it
+// returns SavedMeanwhile's error.
+func (m *Manager) StopToReturn(
+	ctx context.Context, vm *inventory.VM, grace time.Duration, done string,
+) (inventory.Outcome, error) {
+	outcome, err := m.Stop(ctx, vm, grace)
+	if err != nil || !vm.Active {
+		return outcome, err
+	}
+
+	d, err := vm.On.Conn.Domain(ctx, vm.UUID)
+	if err != nil {
+		return outcome, err
+	}
+
+	return outcome, SavedMeanwhile(withState(vm, d), done)
 }
 
 // withState returns the VM in the state that its host reports now. If now is nil, the host has no such VM, and the VM

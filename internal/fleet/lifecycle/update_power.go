@@ -115,8 +115,10 @@ func (u *update) changePower(ctx context.Context) error {
 			return err
 		}
 
-		if starts && u.vm.SavedToFile() {
-			return savedMeanwhile(u.vm, "restarted")
+		if starts {
+			if err := SavedMeanwhile(u.vm, "restarted"); err != nil {
+				return err
+			}
 		}
 
 		// The VM ran here until now, so it runs on no host that doesn't answer.
