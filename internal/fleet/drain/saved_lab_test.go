@@ -44,7 +44,8 @@ func TestLab_drainLeavesWhatWasSavedMeanwhile(t *testing.T) {
 			t.Errorf("%s: once it is saved: %v", method, err)
 		}
 
-		if now, err := f.FindNow(t.Context(), vm.UUID, lastOf(vm)); err != nil || now.Host != from.Name || !now.SavedToFile() {
+		now, err := f.FindNow(t.Context(), vm.UUID, lastOf(vm))
+		if err != nil || now.Host != from.Name || !now.SavedToFile() {
 			t.Fatalf("%s: %+v, %v", method, now, err)
 		}
 

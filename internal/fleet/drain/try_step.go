@@ -170,9 +170,9 @@ func (d *drainRun) noteForcedOff(i int, f hostrecord.ForcedOff) {
 }
 
 // startAfterMove starts a VM that was to leave a host, on its current host, unless it runs, its configuration turns it
-// off by now, or a user has saved its memory to a file. ranHere says that this run saw the VM run and shut it down, so that it can't run on a host that
-// doesn't answer. haltedBefore says that its configuration turned it off before, and that it ran all the same.
-// restarted says that it was not moved, and was started on the host that it was to leave.
+// off by now, or a user has saved its memory to a file. ranHere says that this run saw the VM run and shut it down, so
+// that it can't run on a host that doesn't answer. haltedBefore says that its configuration turned it off before, and
+// that it ran all the same. restarted says that it was not moved, and was started on the host that it was to leave.
 func (dr *Drainer) startAfterMove(
 	ctx context.Context, from *inventory.Host, uuid string, last inventory.LastKnown, ranHere, haltedBefore bool,
 ) (restarted bool, err error) {

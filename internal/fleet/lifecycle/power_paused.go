@@ -113,8 +113,8 @@ func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (after *inve
 	return withState(vm, now), waited, nil
 }
 
-// SavedMeanwhile returns the error that a user has written the VM's memory to a file instead of what was to be done with
-// the VM: "moved", for example. It returns nil if the VM isn't off for that.
+// SavedMeanwhile returns the error that a user has written the VM's memory to a file instead of what was to be done
+// with the VM: "moved", for example. It returns nil if the VM isn't off for that.
 func SavedMeanwhile(vm *inventory.VM, done string) error {
 	if !vm.SavedToFile() {
 		return nil
@@ -122,9 +122,10 @@ func SavedMeanwhile(vm *inventory.VM, done string) error {
 
 	return &inventory.Error{
 		VM: vm.Name, Host: vm.Host, Kind: inventory.ErrBusy,
-		Detail: fmt.Sprintf("its memory was saved to a file while it was to be %s, as by \"virsh save\"; it was not %[1]s", done),
-		Remedy: fmt.Sprintf("To continue the saved guest, run \"virsh restore <file>\" on host %q. Otherwise delete the file: "+
-			"once the VM is started or deleted, it is worthless.", vm.Host),
+		Detail: fmt.Sprintf("its memory was saved to a file while it was to be %s, as by \"virsh save\"; it was not %[1]s",
+			done),
+		Remedy: fmt.Sprintf("To continue the saved guest, run \"virsh restore <file>\" on host %q. Otherwise delete the "+
+			"file: once the VM is started or deleted, it is worthless.", vm.Host),
 		Next: inventory.Replan,
 	}
 }

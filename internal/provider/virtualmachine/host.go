@@ -58,8 +58,8 @@ func (p planning) planMove(o *outcome) {
 // mayMoveWarning says that the plan doesn't know where the VM is to be.
 func (p planning) mayMoveWarning() diag.Diagnostic {
 	return diag.NewAttributeWarningDiagnostic(path.Root("host"), "Virtual machine may be moved: "+text(p.state.Name),
-		fmt.Sprintf("host of virtual machine %q is known only in the apply, which moves the VM from host %q if it is another "+
-			"one. This plan didn't check whether the VM can move.\n\nTo see it in the plan, first apply what host refers to, "+
+		fmt.Sprintf("host of virtual machine %q is known only in the apply, which moves the VM from host %q if it is "+
+			"another one. This plan didn't check whether the VM can move.\n\nTo see it in the plan, first apply what host refers to, "+
 			"with -target.", text(p.state.Name), text(p.state.CurrentHost)))
 }
 
