@@ -59,8 +59,8 @@ func (p planning) planMove(o *outcome) {
 func (p planning) mayMoveWarning() diag.Diagnostic {
 	return diag.NewAttributeWarningDiagnostic(path.Root("host"), "Virtual machine may be moved: "+text(p.state.Name),
 		fmt.Sprintf("host of virtual machine %q is known only in the apply, which moves the VM from host %q if it is "+
-			"another one. This plan didn't check whether the VM can move.\n\nTo see it in the plan, first apply what host refers to, "+
-			"with -target.", text(p.state.Name), text(p.state.CurrentHost)))
+			"another one. This plan didn't check whether the VM can move.\n\nTo see it in the plan, first apply what "+
+			"host refers to, with -target.", text(p.state.Name), text(p.state.CurrentHost)))
 }
 
 // expectMove lets the checks of a running VM's move begin without a wait for connections.
