@@ -60,8 +60,10 @@ func TestLab_sourceLeftByPostCopy(t *testing.T) {
 	vm := unpinned(t, f, l, "dirty=16")
 	from, to := l.Host("kvm1"), l.Host("kvm2")
 
+	// Post-copy takes so long that virsh is stopped before it ends.
 	virsh := exec.CommandContext(t.Context(), "virsh", "--quiet", "--connect", from.SocketURI(), "migrate", "--live",
-		"--persistent", "--postcopy", "--bandwidth", "1", vm.UUID, to.SocketURI(), "tcp://"+to.Address)
+		"--persistent", "--postcopy", "--bandwidth", "1", "--postcopy-bandwidth", "8", vm.UUID, to.SocketURI(),
+		"tcp://"+to.Address)
 	if err := virsh.Start(); err != nil {
 		t.Fatal(err)
 	}
