@@ -257,8 +257,10 @@ func (dr *Drainer) moveCold(
 
 	starts, shut, halted := s.Ran, false, s.Halted
 
-	if err := lifecycle.SavedMeanwhile(vm, "moved"); err != nil && starts {
-		return move.SourceFiles{}, err // On the other host, nothing would tell that it was saved.
+	if starts { // On the other host, nothing would tell that it was saved.
+		if err := lifecycle.SavedMeanwhile(vm, "moved"); err != nil {
+			return move.SourceFiles{}, err
+		}
 	}
 
 	request := move.Request{

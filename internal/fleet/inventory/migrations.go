@@ -288,9 +288,8 @@ func (vm *VM) RequireIdle() error {
 	}
 }
 
-// leftSource returns the source of a post-copy migration all of whose memory has arrived, if it still has its process;
-// "" for none. libvirt takes a guest as migrated only once the target has all of it. Only the source is paused for
-// post-copy then.
+// leftSource returns the host on which a post-copy migration has left the source's process, although the target has all
+// of the memory; "" for none. libvirt reports the guest on the target as migrated only then.
 func leftSource(active []Reply) string {
 	if len(active) != 2 {
 		return ""

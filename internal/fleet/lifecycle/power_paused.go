@@ -113,8 +113,8 @@ func (m *Manager) awaitSaved(ctx context.Context, vm *inventory.VM) (after *inve
 	return withState(vm, now), waited, nil
 }
 
-// SavedMeanwhile returns the error that a user has written the VM's memory to a file instead of what was to be done
-// with the VM: "moved", for example. It returns nil if the VM isn't off for that.
+// SavedMeanwhile returns ErrBusy if the VM is off because a user has written its memory to a file. done is what was to
+// be done with the VM: "moved", for example.
 func SavedMeanwhile(vm *inventory.VM, done string) error {
 	if !vm.SavedToFile() {
 		return nil
@@ -130,22 +130,27 @@ func SavedMeanwhile(vm *inventory.VM, done string) error {
 	}
 }
 
-// StopToReturn is Stop for a VM that is to be started again. If a user has written its memory to a file meanwhile, it
-// returns SavedMeanwhile's error.
+// StopToReturn shuts down a guest that is to be started again, as Stop does. It returns ErrBusy if a user has written
+// its memory to a file meanwhile: a guest that is booted afresh would make the file dangerous. done is what was to be
+// done with the VM: "moved", for example.
 func (m *Manager) StopToReturn(
 	ctx context.Context, vm *inventory.VM, grace time.Duration, done string,
 ) (inventory.Outcome, error) {
 	outcome, err := m.Stop(ctx, vm, grace)
-	if err != nil || !vm.Active {
+	if err != nil || !vm.Active || outcome.Forced() {
 		return outcome, err
 	}
 
 	d, err := vm.On.Conn.Domain(ctx, vm.UUID)
-	if err != nil {
-		return outcome, err
-	}
 
-	return outcome, SavedMeanwhile(withState(vm, d), done)
+	switch {
+	case inventory.IsNotFound(err):
+		return outcome, nil // A VM without a definition is gone once it is off.
+	case err != nil:
+		return outcome, err
+	default:
+		return outcome, SavedMeanwhile(withState(vm, d), done)
+	}
 }
 
 // withState returns the VM in the state that its host reports now. If now is nil, the host has no such VM, and the VM
