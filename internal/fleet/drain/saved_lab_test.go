@@ -88,8 +88,8 @@ func TestLab_drainLeavesWhatWasSavedMeanwhile(t *testing.T) {
 	}
 }
 
-// endsMaintenance ends the maintenance of a host that was drained of the VM by shutting it down. It plans and tells that
-// the VM stays as it is.
+// endsMaintenance ends the maintenance of a host that was drained of the VM by shutting it down. The plan and the end
+// tell that the VM stays as it is.
 func endsMaintenance(t *testing.T, f *fleet.Fleet, host *lab.Host, vm *inventory.VM) {
 	t.Helper()
 
